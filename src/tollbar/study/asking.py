@@ -38,7 +38,7 @@ class Question:
     tables: Mapping[str, Mapping[str, object]]
     """Tables of the study, by their titles; "" has the keys before all tables."""
     echo: Mapping[str, str]
-    """Each coordinate with its values, for people; sizes that no binary unit divides in bytes."""
+    """Coordinates with their values, for people; sizes that no binary unit divides in bytes."""
     leave_out: Sequence[Mapping[str, object]] = ()
     measure: Mapping[str, object] = field(default_factory=dict)
     """Measuring parameters, except the number of blocks."""

@@ -302,7 +302,7 @@ Cost = Literal["cpu", "server-cpu", "client-cpu"]
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One question and all that is needed to answer it."""
+    """Question and all that is needed to answer it."""
 
     name: str
     text: str

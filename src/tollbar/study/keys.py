@@ -39,7 +39,7 @@ def _within(limits: Limits) -> AfterValidator:
 
 def _arrivals(text: str | int | float) -> float:
     rate_hz = units.arrivals(text)
-    # Zero stands for users who do not wait.
+    # Zero means users who do not wait.
     return limits.RATE_HZ.check(rate_hz) if rate_hz else rate_hz
 
 

@@ -21,7 +21,7 @@ from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 from tollbar.study.plan.pairs import claimed, matching, tabled
 
 Task = Mapping[str, Any]
-"""One task of the runner contract."""
+"""Task of the runner contract."""
 
 # A study of this size takes some ten seconds to plan, and days to measure. The largest shipped one has 9,000.
 MOST_COMBINATIONS = 100_000
@@ -31,7 +31,7 @@ _KEYS = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One choice × provider × setting of a study."""
+    """Cell of a study: one choice × provider × setting."""
 
     study: str
     family: str
@@ -250,7 +250,7 @@ class _Place(NamedTuple):
 
 
 class _Grid:
-    """All combinations of a study, with its exclusions and baseline."""
+    """Combinations of a study, with its exclusions and baseline."""
 
     def __init__(self, study: Study, providers: Sequence[Provider], broken: Sequence[Broken]) -> None:
         self.study = study

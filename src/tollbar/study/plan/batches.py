@@ -33,7 +33,7 @@ CROWD = 64
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One trial of a block: a cell, or the repeat of one that is compared with itself."""
+    """Trial of a block: a cell, or the repeat of one that is compared with itself."""
 
     cell: Cell
     repeat: bool
@@ -181,8 +181,8 @@ class _Draw:
         """Return the cells that one of these wants to meet, in order: all that `_next` could draw, or that bring a
         baseline.
 
-        A cell with very many partners is often a baseline, and in each of their batches. Of its partners with the same
-        baseline and weight that no other member wants, only the first can be drawn.
+        A cell with very many partners is often a baseline, and in each of their batches. If several of its partners
+        have the same baseline and weight and no other member wants them, only the first can be drawn.
         """
         crowded = [member for member in members if len(self._wanted[member]) > CROWD]
         if not crowded:
