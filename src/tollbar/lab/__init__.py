@@ -60,7 +60,7 @@ def begin(
         command=command,
         libraries=named_libraries,
         fingerprint=fingerprint,
-        # The best known probe is that of this machine's core.
+        # The best known probe is that of this machine's core, and does not apply to machines of roles.
         best_probe_ns=None if places else moments.best_known(probed_machine(fingerprint)),
         more={**({"roles": {place.role: place.address for place in places}} if places else {}), **(more or {})},
     )

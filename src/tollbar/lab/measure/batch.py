@@ -54,7 +54,7 @@ def measure(
         rounds.first_tries()
         for member in members if batch.block % how.phase_every == 0 else ():
             if member.is_up and member.work is not None and member.work.settles:
-                # A longer chunk for throughput and response times, which no answer of the study uses.
+                # A longer chunk for throughput and response times; the study's cost does not use it.
                 member.phase = phase_of(member)
         if chain is not None:
             chain.read(chained)

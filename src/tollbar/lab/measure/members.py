@@ -26,7 +26,7 @@ PHASE_S = 0.05
 
 @dataclass(slots=True)
 class Member:
-    """One trial of the batch, with its current state."""
+    """Trial of the batch, with its current state."""
 
     visit: Visit
     session: Session | None = None

@@ -46,7 +46,7 @@ class Instead:
 
     def __init__(self, planned: Collection[tuple[str, str]], prove: Callable[[Cell], Proven]) -> None:
         self._planned = planned
-        """All cells of the run by study and key: cells that are measured anyway are not advised."""
+        """Cells of the run by study and key: cells that are measured anyway are not advised."""
         self._prove = prove
         self._found: dict[str, tuple[str, Value] | None] = {}
 

@@ -52,7 +52,7 @@ REQUESTS_A_USER = 2
 LEAST_PACED_REQUESTS, LEADING = 8, 4
 
 Client = dict[str, Any]
-"""One kind of client of a load task, with its share of all."""
+"""Kind of client of a load task, with its share of all."""
 
 
 class Target(Protocol):

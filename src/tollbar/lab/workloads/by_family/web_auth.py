@@ -28,8 +28,7 @@ IN_CLEAR = {"choice": tls.PLAINTEXT}
 # back find more in a server's caches. Only the members of 700 groups are ten, because a directory takes long to make
 # each.
 MEMBERS = {100: (0, 250), 50: (250, 250), 700: (500, 10), 0: (510, 250)}
-# Users of a cache, which only saves work for those who come back: few enough that each has asked before the
-# measurement.
+# Number of returning users, for whom alone a cache saves work: few enough that each has asked before the measurement.
 RETURNING = 4
 # Choices with a form, and the servers whose form has a token against cross-site request forgery.
 FORMS = ("form", "session-cookie")
@@ -105,7 +104,7 @@ WITHOUT_PASSWORD: Mapping[str, Callable[[Plain, Accounts], tuple[dict[str, Any],
 }
 # Stores in which a server of a choice keeps its credentials, so that a proof may revoke one.
 OWN_STORES = {"basic": "accounts.sqlite", "api-key": "accounts.sqlite", "opaque-token": "held.sqlite"}
-# Seconds to live in proofs, which wait for the end of them; longer if a token expires within them.
+# Time to live in proofs, in seconds, because proofs wait for its end; longer if a token expires within it.
 PROVEN_S = {"jwt": 10}
 PROVEN_OTHERWISE_S = 2
 # Host names of the web server and its keys, by account, trust for delegation, and encryption of its tickets.
@@ -120,7 +119,7 @@ REALM = "tollbar.test"
 NT_DOMAIN = "TOLLBAR"
 # Services that check sign-ins between the directory and the server.
 CHECKED_BY = {"gssproxy": "gssproxy", "auth-request": "authenticator"}
-# Servers that can delegate the password check, and are told whether to.
+# Servers that can delegate the password check; a setting tells them whether to.
 ASK_ANOTHER = ("nginx",)
 # Server that a service is an instance of.
 SAME_AS = {"authenticator": "httpd"}
