@@ -101,8 +101,7 @@ def unknown(kind: str, name: str, known: Iterable[str], *, where: str | None = N
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the hint for an unknown name: its new name, the nearest ones, or the full list if it is short,
-    else None."""
+    """Return the hint for an unknown name: its new name, the nearest ones, or a short full list, else None."""
     names = sorted(known)
     if (new := WORDS.get(name)) in names:
         return f"`{name}` is `{new}` now"

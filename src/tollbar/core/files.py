@@ -40,8 +40,7 @@ def folders_with(file: str, own: Path) -> Mapping[str, Path]:
 
 
 def named_files(own: Path) -> Mapping[str, Path]:
-    """Return the TOML files of a folder of data by their names without `.toml`, found as `folders_with` finds
-    folders."""
+    """Return the TOML files of a folder of data by their names without `.toml`, found as in `folders_with`."""
     return _first_of_a_name((one.stem, one) for root in _roots(own) for one in root.glob("*.toml"))
 
 

@@ -22,8 +22,10 @@ FLAGS_THAT_MATTER = (
 
 
 def fingerprint() -> dict[str, Any]:
-    """Return the properties of this machine that affect costs; runs that differ in them are compared only on
-    request."""
+    """Return the properties of this machine that affect costs.
+
+    Runs that differ in them are compared only on request.
+    """
     info = _read("/proc/cpuinfo")
     flags = _field(info, "flags").split() or _field(info, "Features").split()
     return {
@@ -243,8 +245,9 @@ def limits(root: Path = Path("/"), cores: int | None = None) -> Limits:
 
 
 def available_memory_bytes(root: Path = Path("/")) -> int:
-    """Return the bytes that can still be allocated on the machine and in its container before processes are swapped or
-    killed.
+    """Return the bytes that can still be allocated before processes are swapped out or killed.
+
+    The machine and its container both limit them.
     """
     return int(_memory_limit(root).amount)
 

@@ -75,8 +75,7 @@ def shared(ratios: Sequence[Interval], scales: Sequence[float] | None = None) ->
 
 
 def are_unlike(ratios: Sequence[Interval]) -> bool:
-    """Return whether these ratios differ by more than chance explains, at the confidence of their intervals (Welch
-    1951).
+    """Return whether these ratios differ by more than chance, at the confidence of their intervals (Welch 1951).
 
     Ratios without an interval do not count; False if fewer than two have one.
     """

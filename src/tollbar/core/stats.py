@@ -114,10 +114,10 @@ class Visit:
         return self._amounts[moments]
 
     def sums(self, moments: Moments, only: np.ndarray | None = None) -> np.ndarray:
-        """Return the amount spent, the number of operations, and their weight, over the selected chunks, or `only`
-        some.
+        """Return the amount spent, the number of operations, and their weight, over the selected chunks.
 
-        Cached, because each cell of a baseline asks for its sums.
+        With `only`, over these chunks instead. Sums of selected chunks are cached, because each cell of a baseline uses
+        them.
         """
         selected = self.selected(moments)
         if only is not None and np.count_nonzero(only) != np.count_nonzero(selected):

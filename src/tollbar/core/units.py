@@ -114,8 +114,10 @@ MOST_BUSY = 90
 
 
 def arrivals(text: str | int | float) -> float:
-    """Return arrivals a second: `"200 /s"` as 200.0, `"unpaced"` as zero. Raises ValueError with the expected
-    spelling."""
+    """Return arrivals a second: `"200 /s"` as 200.0, `"unpaced"` as zero.
+
+    Raises ValueError with the expected spelling.
+    """
     if text == UNPACED:
         return 0.0
     found = per_second(text)
@@ -125,8 +127,10 @@ def arrivals(text: str | int | float) -> float:
 
 
 def utilisation(text: str | int | float) -> int:
-    """Return a core's utilisation: `"60 %"` as 60, `"unpaced"` as zero. Raises ValueError with the expected
-    spelling."""
+    """Return a core's utilisation: `"60 %"` as 60, `"unpaced"` as zero.
+
+    Raises ValueError with the expected spelling.
+    """
     if text == UNPACED:
         return 0
     percent = share(text) * 100

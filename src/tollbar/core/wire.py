@@ -185,8 +185,10 @@ def check_characters(said: object, where: str, key: str = "") -> None:
 
 
 def text_of(tables: Mapping[str, Mapping[str, object] | Sequence[Mapping[str, object]]]) -> str:
-    """Return tables by their titles as TOML, with aligned keys. The keys of "" precede all tables; a list is an
-    array."""
+    """Return tables by their titles as TOML, with aligned keys.
+
+    The keys of "" precede all tables; a list is an array.
+    """
     lines: list[str] = []
     for title, said in tables.items():
         head = f"[{title}]" if isinstance(said, Mapping) else f"[[{title}]]"

@@ -30,8 +30,9 @@ class Chunk:
     For a long chunk, the value between the two is the slowest probe during the chunk (except one in twenty).
     """
     is_made_up: bool = False
-    """True if it replaces a lost round after the lab waited for a quiet moment, so that it does not represent the
-    machine.
+    """True if it replaces a lost round, after a wait for a quiet moment.
+
+    Such a chunk does not represent the machine as it was.
     """
 
 

@@ -137,8 +137,10 @@ def one_account() -> Iterator[Account | None]:
 
 
 def _locked(locks: Path, block: range) -> IO[bytes] | None:
-    """Return the lock of these numbers; None if locks are not possible. Raises BlockingIOError if another run
-    has it."""
+    """Return the lock of these numbers; None if locks are not possible.
+
+    Raises BlockingIOError if another run has it.
+    """
     try:
         locks.mkdir(mode=0o700, exist_ok=True)
         if locks.lstat().st_uid != os.geteuid():

@@ -168,8 +168,10 @@ class Process:
         return self._next_line() if b"\n" in self._heard else None
 
     def how_it_ends(self, limit_s: float) -> str | None:
-        """Return how it failed to end after its last line, or None if it ended well. Raises Ended if it does
-        not end."""
+        """Return how it failed to end after its last line, or None if it ended well.
+
+        Raises Ended if it does not end.
+        """
         deadline = time.monotonic() + limit_s
         while self._has_output():
             left_s = deadline - time.monotonic()
@@ -235,8 +237,10 @@ class Process:
         return True
 
     def _how_it_ended(self, limit_s: float) -> str:
-        """Return how the runner ended, in words. Raises TollbarError if its guard could not start the engine
-        any more."""
+        """Return how the runner ended, in words.
+
+        Raises TollbarError if its guard could not start the engine any more.
+        """
         if not self._has_ended(limit_s):
             raise Ended("it said nothing more and did not end", timed_out=True)
         status = self._process.returncode
