@@ -10,8 +10,10 @@ from tollbar.catalog.families.settings import Setting
 from tollbar.catalog.families.standing import Standing
 
 LOADS = ("users", "rate", "utilisation")
-"""Coordinates of a load's size. `rate` and `utilisation` of zero are unpaced: users ask as soon as they are
-answered."""
+"""Coordinates of a load's size.
+
+`rate` and `utilisation` of zero are unpaced: users ask as soon as they are answered.
+"""
 OF_A_LOAD = (*LOADS, "client")
 _NOT_SAID = ("op", "server", "provider")
 

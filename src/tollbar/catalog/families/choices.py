@@ -33,8 +33,10 @@ class Choice:
     unanswered: tuple[str, ...] = ()
     """Operations with a new result each time, so that they have no known answer."""
     levels: tuple[Level, ...] = ()
-    """Standing by its parameters: the first level that is met counts, and the last always is. The choice's own standing
-    and authority are then those at its default parameters."""
+    """Standing by its parameters: the first level that is met counts, and the last always is.
+
+    The choice's own standing and authority are then those at its default parameters.
+    """
     memory: tuple[Value, ...] = ()
     """Sizes and parameters whose product is the memory of one operation, in bytes; empty if negligible."""
     unsupported: tuple[Unsupported, ...] = ()

@@ -11,8 +11,11 @@ from tollbar.core.patterns import is_like
 from tollbar.core.wire import KEYS, Strict
 
 Value = str | int | float
-"""Value of a coordinate: a word or a number. Numbers of settings are whole (sizes are bytes, shares are percent). Every
-integral number is an int, so that equal ones have one text; arrivals a second may be a fraction."""
+"""Value of a coordinate: a word or a number.
+
+Numbers of settings are whole (sizes are bytes, shares are percent). Every integral number is an int, so that equal ones
+have one text; arrivals a second may be a fraction.
+"""
 
 
 def whole(number: float) -> int | float:

@@ -168,8 +168,7 @@ class Family:
         return max(possible, key=rank, default=default)
 
     def why_unsupported(self, coordinates: Mapping[str, Value]) -> str | None:
-        """Return why a cell is unsupported, with supported values of its settings if there are any; None: it is
-        supported."""
+        """Return why a cell is unsupported, with supported values of its settings; None if it is supported."""
         choice = self.choices[str(coordinates["choice"])]
         if (refusal := next(_refusals(choice, choice.name, coordinates), None)) is not None:
             return refusal

@@ -33,8 +33,7 @@ SHARED_KEYS = Path(__file__).with_name("keys")
 
 
 class _WireAnswer(BaseModel):
-    """Known answer with the keys `of`, `is`, `with` and `source`; every other key is an input of that name for the
-    runner."""
+    """Known answer with the keys `of`, `is`, `with` and `source`; all other keys are inputs for the runner."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     of: str | None = None
@@ -213,8 +212,10 @@ class _WireFamily(Wire):
 
 
 def name_of(folder: Path) -> str:
-    """Return a family's name: its folder's. Shipped folders have `_` for `-`, because modules are imported from
-    them."""
+    """Return a family's name: its folder's.
+
+    Shipped folders have `_` for `-`, because modules are imported from them.
+    """
     return folder.name.replace("_", "-") if folder.parent == SHARED_KEYS.parent else folder.name
 
 

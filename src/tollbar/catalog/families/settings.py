@@ -13,8 +13,7 @@ from tollbar.core import spelling, units
 from tollbar.core.errors import nearest
 
 Unit = Literal["bytes", "memory", "percent", "power-of-two"]
-"""Unit of a number: data size in bytes, memory of an operation in bytes, a share in percent, or a power of two, which
-may be written `2^17`."""
+"""Unit of a number: data or memory size in bytes, a share in percent, or a power of two, such as `2^17`."""
 IN_BYTES = ("bytes", "memory")
 MOST_BYTES = 1 << 30
 """Default limit of a setting in bytes: the engine accepts no larger task."""
@@ -59,11 +58,15 @@ class Setting:
     unsupported: tuple[Unsupported, ...] = ()
     """Unsupported values; the first entry that fits counts."""
     how: bool = False
-    """True if it is a way of performing the operation, although it has facts: costs are compared at one of its values,
-    unless a policy or a threat depends on it."""
+    """True if it is a way of performing the operation, although it has facts.
+
+    Costs are compared at one of its values, unless a policy or a threat depends on it.
+    """
     breaks_even_with: Mapping[str, Value] = field(default_factory=dict)
-    """Reference values: costs fall linearly with this share, and are below the cost at these values from some
-    share on."""
+    """Reference values, whose cost is undercut from some share on.
+
+    Costs fall linearly with this share.
+    """
 
     @property
     def is_size(self) -> bool:
@@ -122,8 +125,10 @@ class Setting:
         return f"2^{number.bit_length() - 1}" if self.unit == "power-of-two" else f"{number:,}"
 
     def typed(self, value: Value) -> str:
-        """Return a value as a person types it in a command: `46MiB`, `600000`. Blanks separate words, and commas
-        values."""
+        """Return a value as a person types it in a command: `46MiB`, `600000`.
+
+        Blanks separate words, and commas values.
+        """
         return self.words(value).replace(" ", "").replace(",", "")
 
     def _likely(self, value: str | int) -> tuple[str, ...]:

@@ -98,8 +98,10 @@ class Threat:
 
 
 def statement_at(said: Sequence[Mitigation], coordinates: Mapping[str, Value]) -> Mitigation:
-    """Return the first statement that holds at these coordinates, with their values in its condition: `{time-
-    to-live}`."""
+    """Return the first statement that holds at these coordinates.
+
+    Its condition may contain their values: `{time-to-live}`.
+    """
     found = next(one for one in said if fits(one.when, coordinates))
     return replace(found, condition=found.condition.format_map(dict(coordinates))) if found.condition else found
 

@@ -81,8 +81,10 @@ def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[
 
 
 def _excepted(ruling: Ruling, own: list[Except], on: date) -> tuple[Except | None, Except | None, Except | None]:
-    """Return the exceptions of a rule: if it is not met, the one in force or the ended one; if it is met, the one in
-    force."""
+    """Return the exceptions of a rule: the one in force, the ended one, and the unneeded one.
+
+    The first two are of a rule that is not met, the third of one that is. Each may be None.
+    """
     holds = next((one for one in own if on <= one.until), None)
     if ruling is Ruling.MEETS:
         return None, None, holds
@@ -109,8 +111,10 @@ def _as_cells_have_it(pattern: str, name: str, family: Family) -> str:
 
 
 def _ruling(rule: Rule, family: Family, cell: Cell, word: str | None = None) -> Found | None:
-    """Return the finding of a rule on a cell, with its policy's `word` for a violation; None: it does not cover such
-    cells."""
+    """Return the finding of a rule on a cell; None if the rule does not cover such cells.
+
+    `word` is the policy's word for a violation.
+    """
     parameters, where = _whole(family, cell), as_cells_have_them(rule.where, family)
     unknown = [name for name in where if name not in parameters and _is_open(name, family, cell)]
     unseen = [why for name, patterns in where.items() if (why := _unseen(name, patterns, family, cell))]
@@ -197,8 +201,10 @@ def _mitigates(wanted: Mapping[str, Degree], family: Family, cell: Cell) -> Foun
 
 
 def does(family: Family, cell: Cell, threat: str, wanted: Degree) -> Found:
-    """Return whether a cell mitigates a threat to the wanted degree. Partial mitigation depends on unseen
-    conditions."""
+    """Return whether a cell mitigates a threat to the wanted degree.
+
+    Partial mitigation depends on unseen conditions.
+    """
     done = family.mitigations_of(cell)[threat]
     title = family.threats[threat].title
     if _DEGREES.index(done.degree) < _DEGREES.index(wanted):
@@ -215,10 +221,9 @@ def is_worse(standing: Standing, least: Standing) -> bool:
 
 
 def threat_wanted(family: Family, word: str, *, where: str | None = None) -> tuple[str, Degree]:
-    """Return a threat and its required degree from a word: `THREAT` for full, `THREAT=partly` for conditional
-    mitigation.
+    """Return a threat and its required degree from a word.
 
-    Raises TollbarError with the nearest threat.
+    `THREAT` requires full, `THREAT=partly` conditional mitigation. Raises TollbarError with the nearest threat.
     """
     name, _, degree = word.partition("=")
     if not family.threats:

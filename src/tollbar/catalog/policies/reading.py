@@ -18,8 +18,10 @@ from tollbar.core.patterns import is_like
 from tollbar.core.wire import Wire, read
 
 MOST_RULES = 1_000
-"""Limit of the rules of a policy and its bases, counted for each of their families, with exceptions and sets of
-`at-least`. The longest shipped policy has some forty."""
+"""Limit of the rules of a policy and its bases, with exceptions and sets of `at-least`.
+
+Rules count for each of their families. The longest shipped policy has some forty.
+"""
 
 MOST_PATTERNS = 10_000
 """Limit of the patterns of a policy, counted for each family of their rules: making one takes 0.1 ms."""
@@ -52,10 +54,10 @@ class _File(Wire):
 
 
 def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
-    """Return the policy in a file. `extended` finds a policy that it extends, by name or by path from the file's
-    folder.
+    """Return the policy in a file.
 
-    Raises TollbarError with the file, the key and the nearest valid one.
+    `extended` finds a policy that it extends, by name or by path from the file's folder. Raises TollbarError with the
+    file, the key and the nearest valid one.
     """
     file = read(path, _File)
     about = file.policy

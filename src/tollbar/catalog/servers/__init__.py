@@ -88,8 +88,10 @@ class Unavailable:
 
 
 class NotStarted(Exception):
-    """Raised for a server that could not be started: `unsupported` if it cannot do the work, else `failed` or
-    `timed-out`."""
+    """Raised for a server that could not be started.
+
+    `unsupported` if it cannot do the work, else `failed` or `timed-out`.
+    """
 
     def __init__(self, outcome: Outcome, reason: str) -> None:
         self.outcome = outcome

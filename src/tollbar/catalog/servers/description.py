@@ -50,8 +50,11 @@ class Readiness(Strict):
     """Test of a component's readiness."""
 
     by: Literal["line", "http", "tcp", "command"]
-    """`line`: it prints a line on standard output; `http`: it answers a request, in any way; `tcp`: it accepts a
-    connection; `command`: this command ends with status 0, repeated until it does."""
+    """Kind of the test: `line`, `http`, `tcp` or `command`.
+
+    `line`: it prints a line on standard output; `http`: it answers a request, in any way; `tcp`: it accepts a
+    connection; `command`: this command ends with status 0, repeated until it does.
+    """
     command: tuple[str, ...] = ()
     limit: Seconds = 10.0
 
@@ -89,11 +92,15 @@ class Component(Strict):
     gives: tuple[str, ...] = ()
     """Patterns of files in its directory that others read: they are copied to the readers."""
     shared_by: tuple[str, ...] = ()
-    """Settings, and words of its family's workload, that distinguish components of the run, and the only ones that such
-    a component can read."""
+    """Settings, and words of its family's workload, that distinguish components of the run.
+
+    Such a component can read no others.
+    """
     on_provider: bool = True
-    """True if it loads the cell's provider, so that each provider needs its own component. Else it uses the system's
-    libraries."""
+    """True if it loads the cell's provider, so that each provider needs its own component.
+
+    Else it uses the system's libraries.
+    """
     programs: tuple[str, ...] = Field(default=(), alias="program")
     """Names of its program on different systems; empty: the engine."""
     folders: tuple[str, ...] = ()
@@ -209,13 +216,17 @@ class Server(Strict):
 
 
 def repeated(components: Iterable[Component]) -> str | None:
-    """Return a name that two of these components or ports share, because templates could not distinguish them,
-    or None."""
+    """Return a name that two of these components or ports share, or None.
+
+    Templates could not distinguish them.
+    """
     names = Counter(name for component in components for name in (component.name, *component.ports))
     return next((name for name, times in names.items() if times > 1), None)
 
 
 def read(folder: Path) -> Server:
-    """Return the server in this folder. Raises TollbarError with the file, the key, and the nearest valid key
-    or value."""
+    """Return the server in this folder.
+
+    Raises TollbarError with the file, the key, and the nearest valid key or value.
+    """
     return wire.read(folder / "server.toml", Server, folder=folder)

@@ -165,8 +165,10 @@ class Signature:
         return proof
 
     def known_answer(self, message, expected, inputs):
-        """Return the signature: newly made if it is deterministic and signing is timed, else the published one if it
-        verifies."""
+        """Return the signature: newly made if it is deterministic and signing is timed, else the published one.
+
+        The published one must verify.
+        """
         if self.is_rsa and self.perform == self.perform_sign:
             return self.sign(message).hex()
         if self.is_rsa:

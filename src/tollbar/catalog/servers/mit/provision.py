@@ -172,8 +172,10 @@ def derived(key: bytes, constant: bytes) -> bytes:
 
 
 def encrypted(plain: bytes, encryption: bytes, integrity: bytes) -> bytes:
-    """Return RFC 3962's encryption of whole blocks: after a random one, with the last two exchanged, and a code at the
-    end."""
+    """Return RFC 3962's encryption of whole blocks.
+
+    A random block precedes them, the last two are exchanged, and a code follows.
+    """
     confounded = secrets.token_bytes(16) + plain
     cipher = aes_cbc(encryption, confounded)
     code = hmac.digest(integrity, confounded, "sha1")[:12]
