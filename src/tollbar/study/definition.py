@@ -17,8 +17,11 @@ from tollbar.core.patterns import is_like
 from tollbar.core.wire import KEYS, Strict
 
 Coordinates = Mapping[str, Value]
-"""Coordinates of a cell: `choice`, `provider`, `server`, `op`, every setting that applies to it, one of `LOADS`, and
-`client` or `threads` if the study sets them."""
+"""Coordinates of a cell.
+
+They are `choice`, `provider`, `server`, `op`, every setting that applies to it, one of `LOADS`, and `client` or
+`threads` if the study sets them.
+"""
 
 NOT_SETTINGS = ("choice", "provider", "server", "op", *OF_A_LOAD, "threads")
 """Coordinates that are not settings of a family."""
@@ -98,8 +101,11 @@ class Claim(Strict):
     of: dict[str, Value] = field(default_factory=dict)
     over: dict[str, Value] = field(default_factory=dict)
     metric: str = "capacity"
-    """`cost`; `capacity`: work of one core, one over its cost; `wall`, the elapsed time; `throughput` and
-    `latency-p50`, as users of a settled load notice them; or a metric of the family."""
+    """Compared metric.
+
+    `cost`; `capacity`: work of one core, one over its cost; `wall`, the elapsed time; `throughput` and `latency-p50`,
+    as users of a settled load notice them; or a metric of the family.
+    """
     ratio: _Ratio | None = None
     """Least and greatest published ratio; equal, unless it depends on a setting that cannot be varied here."""
     order: Literal["more", "less", "wider"] | None = None
@@ -218,8 +224,10 @@ class Measure:
     """Number of chunks of each trial."""
     blocks: int
     precision: float | None = None
-    """Target half-width of every toll's interval, as a share: blocks are added until it is reached, or the time is
-    over."""
+    """Target half-width of every toll's interval, as a share.
+
+    Blocks are added until it is reached, or the time is over.
+    """
     phase_every: int = 3
     """Blocks per throughput phase of a load; a claim about users' measures needs one in each block."""
     longest_s: float | None = None

@@ -325,10 +325,10 @@ class _Grid:
         return {n: values[:1] if n in settings and n not in may_apply else values for n, values in varied.items()}
 
     def normal(self, wanted: Coordinates) -> dict[str, Value]:
-        """Return coordinates in the family's order, without settings that do not apply, and with defaults for omitted
-        ones.
+        """Return coordinates in the family's order, with defaults for omitted ones.
 
-        For a user's server only the given settings are known, so defaults are not added.
+        Settings that do not apply are removed. For a user's server only the given settings are known, so defaults are
+        not added.
         """
         family = self.study.family
         coordinates: dict[str, Value] = {

@@ -178,11 +178,11 @@ class _Draw:
         return next((key for member in batch for key in by_baseline[self._cells[member].against]), None)
 
     def _candidates(self, members: Sequence[str], waiting: Collection[str]) -> dict[str, None]:
-        """Return the cells that one of these wants to meet, in order: all that `_next` could draw, or that bring a
-        baseline.
+        """Return the cells that one of these wants to meet, in order.
 
-        A cell with very many partners is often a baseline, and in each of their batches. If several of its partners
-        have the same baseline and weight and no other member wants them, only the first can be drawn.
+        They include all that `_next` could draw, or that bring a baseline. A cell with very many partners is often a
+        baseline, and in each of their batches. If several of its partners have the same baseline and weight and no
+        other member wants them, only the first can be drawn.
         """
         crowded = [member for member in members if len(self._wanted[member]) > CROWD]
         if not crowded:
