@@ -282,8 +282,10 @@ def _blocks_in(one: StudyPlan, seed: int, within_s: float, paces: Paces) -> int:
 
 
 def _fitted(planned: Plan, store: Store, paces: Paces, within_s: float) -> Plan:
-    """Return the plan with the number of blocks that fits into `within_s`, and at least those that an interval
-    needs."""
+    """Return the plan with the number of blocks that fits into `within_s`.
+
+    It has at least those that an interval needs.
+    """
     studies = tuple(
         schedule.with_blocks(one, _blocks_in(one, planned.seed, within_s, paces)) for one in planned.studies
     )

@@ -111,10 +111,10 @@ def _become_ready(member: Member, core: int | None) -> None:
 
 
 def round_of(member: Member, seconds: float, meanwhile: Meanwhile | None, slice_s: float = 0.0) -> ChunkRecord | None:
-    """Return the chunk of one round, with the number of operations that fills `seconds` on a quiet core; None if it
-    failed.
+    """Return the chunk of one round; None if it failed.
 
-    `slice_s` is the approximate duration of its slices, if its runner can slice; 0: no slices.
+    Its number of operations fills `seconds` on a quiet core. `slice_s` is the approximate duration of its slices, if
+    its runner can slice; 0: no slices.
 
     The number is fixed before the chunk. Chunks that end by time have more operations in quick moments, and chunks of
     long operations do not, so their ratio would weigh the moments differently on its two sides. In addition, if work
@@ -179,8 +179,10 @@ def chunk_of(
 
 
 def phase_of(member: Member) -> ChunkRecord | None:
-    """Return a longer chunk with the load client on a core of its own, if there is one, and the client's waits
-    there."""
+    """Return a longer chunk, for which the load client moves to a core of its own if there is one.
+
+    The chunk has the client's waits there.
+    """
     assert member.session is not None
     assert member.work is not None
     if not _is_moved(member, member.work.phase_core):

@@ -72,8 +72,10 @@ class Probe:
         return self._base_ns is None and [*map(type, self._sessions)] == [int]
 
     def read(self) -> float | None:
-        """Return the current duration of the probe's work in nanoseconds, on the slowest core; None once a session has
-        ended."""
+        """Return the current duration of the probe's work in nanoseconds, on the slowest core.
+
+        None once a session has ended.
+        """
         if not self._sessions:
             return None
         started_s = time.monotonic()
@@ -104,11 +106,10 @@ class Probe:
 
 
 class Chain:
-    """The chain of dependent steps, which a neighbour hardly slows, in a first run, as a context without leftover
-    processes.
+    """Chain of dependent steps in a first run, which a neighbour hardly slows, as a context.
 
-    One session serves all batches, because its start takes longer than its readings. If it ends, this batch has no
-    readings, and it starts again in the next.
+    No process outlives it. One session serves all batches, because its start takes longer than its readings. If it
+    ends, this batch has no readings, and it starts again in the next.
     """
 
     def __init__(self, watch: Watch) -> None:

@@ -61,11 +61,11 @@ class Pace:
         return self.chunk_s(how) > SLOW_CHUNKS * how.chunk_s
 
     def turns(self, how: Measure) -> range:
-        """Return the rounds in which a trial has its turn: all, or every second, fourth or eighth if its chunks are
-        long.
+        """Return the rounds in which a trial has its turn: fewer if its chunks are long.
 
-        Strides are powers of two, so that two slow trials meet in all rounds of the slower one. One chunk that takes as
-        long as all rounds of a quick trial has averaged over as many of the machine's states.
+        All rounds, or every second, fourth or eighth. Strides are powers of two, so that two slow trials meet in all
+        rounds of the slower one. One chunk that takes as long as all rounds of a quick trial has averaged over as many
+        of the machine's states.
         """
         stride = 1
         while (
@@ -149,8 +149,10 @@ def usual(cell: Cell) -> Pace:
 
 
 def blocks_within(planned: StudyPlan, seed: int, seconds: float, fewest: int, paces: Paces | None = None) -> int:
-    """Return the number of blocks that fit into `seconds`, with the proofs if they are still to come; at least
-    `fewest`."""
+    """Return the number of blocks that fit into `seconds`; at least `fewest`.
+
+    The time includes the proofs if they are still to come.
+    """
     proofs_s = 0.0 if paces is not None else sum(proof_s(cell) for cell in planned.cells)
     block_s = of_block(planned, seed, paces)
     return max(fewest, int((seconds - proofs_s) / block_s)) if block_s else fewest

@@ -152,8 +152,10 @@ class Agent:
         return {"pid": running.pid, "said": dict(running.said), "files": files}
 
     def prove(self, pid: int, server: str, provider: Said, encrypted: bool, cpu: str) -> Said:
-        """Return the libraries that the server has loaded, with digests. Raises NotStarted if they are not the
-        provider's."""
+        """Return the libraries that the server has loaded, with digests.
+
+        Raises NotStarted if they are not the provider's.
+        """
         found, asked = self._found(server), _provider(provider)
         mask = masking.mask(found, asked, cpu)
         proved = {**loading.prove(found, asked, pid, encrypted=encrypted), **(mask.prove(pid) if mask else {})}

@@ -128,10 +128,9 @@ class StartedServer:
         return {name: one.node for name, one in self._running.items() if isinstance(one, Elsewhere)}
 
     def client_account(self, like: str | None = None) -> Account | None:
-        """Return the account of a client of these components, or of one that shares the account of the component
-        `like`.
+        """Return the account of a client of these components; None if the lab is not root.
 
-        None if the lab is not root.
+        A client that needs the account of a component names it in `like`.
         """
         running = [one for one in self._running.values() if isinstance(one, Running)]
         own = self._running.get(like) if like else None

@@ -122,8 +122,7 @@ class Guarded:
         return self._pid
 
     def output(self, since: int = 0) -> str:
-        """Return the end of its log after `since` bytes, without the sandbox's paths, which mean nothing to a
-        reader."""
+        """Return the end of its log after `since` bytes, without the sandbox's paths."""
         with suppress(OSError):
             text = end_of(self.log, since).decode(errors="replace").strip()
             return text.replace(f"{self.work_dir}/", "").replace(f"{self._sandbox.directory}/", "")

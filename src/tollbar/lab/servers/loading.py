@@ -78,8 +78,10 @@ def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) ->
 
 
 def digest(path: str) -> str:
-    """Return the SHA-256 of a file, in hexadecimal; empty if it cannot be read or is not a regular file, which may not
-    end."""
+    """Return the SHA-256 of a file, in hexadecimal; empty if it cannot be read.
+
+    Only regular files are read, because others may not end.
+    """
     with suppress(OSError):
         if os.path.isfile(path):
             with open(path, "rb") as file:

@@ -96,8 +96,10 @@ class Node:
         self._beating.start()
 
     def ask(self, what: str, *, limit_s: float = ANSWER_LIMIT_S, **arguments: Any) -> Any:
-        """Return the answer to a request. Raises NotStarted and PortTaken as the agent does, and TollbarError if the
-        machine fails."""
+        """Return the answer to a request.
+
+        Raises NotStarted and PortTaken as the agent does, and TollbarError if the machine fails.
+        """
         return self._ask(what, limit_s=limit_s, **arguments)
 
     def _ask(self, what: str, *, limit_s: float, **arguments: Any) -> Any:
@@ -185,8 +187,10 @@ class Node:
         return Elsewhere(self, component.name, work_dir, endpoint, said["pid"], said["said"])
 
     def _endpoint(self, component: Component, said: Mapping[str, Any]) -> Endpoint:
-        """Return the endpoint. Raises TollbarError for an address that is not the machine's, because other
-        configurations name it."""
+        """Return the endpoint.
+
+        Raises TollbarError for an address that is not the machine's, because other configurations name it.
+        """
         endpoint = Endpoint(**said)
         ports = (endpoint.port, *endpoint.ports.values())
         is_right = endpoint.address in self.place.addresses and endpoint.ports.keys() == set(component.ports)

@@ -149,8 +149,10 @@ class Running(Guarded):
             return False
 
     def _sends_a_byte(self, connection: socket.socket, deadline: float) -> bool:
-        """Return whether a byte arrives. A closed connection does not count: httpd listens before it has read all of
-        its configuration."""
+        """Return whether a byte arrives.
+
+        A closed connection does not count: httpd listens before it has read all of its configuration.
+        """
         connection.sendall(READINESS_PROBE)
         with selectors.DefaultSelector() as selector:
             selector.register(connection, selectors.EVENT_READ)

@@ -139,8 +139,7 @@ class Sandbox:
         return self.directory / LOGS / f"{work_dir.name}-{name}.log"
 
     def given_by(self, work_dir: Path) -> Path:
-        """Return the folder of the files that the component in this directory gives to others; only the lab
-        writes it."""
+        """Return the folder of the files that this directory's component gives to others; only the lab writes it."""
         return self.directory / f"{work_dir.name}-given"
 
     def copies_of(self, folder: Path) -> Path:

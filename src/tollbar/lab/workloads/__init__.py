@@ -124,8 +124,7 @@ class Work:
         return {name: one.cpu_ns for name, one in chunk.observed.components.items()} | {self.component: chunk.cpu_ns}
 
     def observed(self, chunk: ChunkRecord) -> Observations:
-        """Return the chunk's other observations: the family's metrics, and the part of its cost from before it
-        began."""
+        """Return the chunk's other observations: the family's metrics, and its background cost."""
         own = {("", name): value for name in self.metrics if (value := chunk.observed.value_of(name)) is not None}
         background_ns = chunk.observed.background_ns
         return {**own, ("", BACKGROUND.name): background_ns} if background_ns else own
@@ -139,8 +138,10 @@ class Work:
         return sum(max(one.cpu_ns, one.wall_ns - one.run_queue_wait_ns) for one in threads) or chunk.wall_ns
 
     def contended_ns(self, chunk: ChunkRecord) -> int:
-        """Return the longest time that others had the core of one of its threads, which may delay all; 0 if it is
-        negligible."""
+        """Return the longest time that others had the core of one of its threads; 0 if it is negligible.
+
+        Such a wait may delay all threads.
+        """
         waits = (one.run_queue_wait_ns for one in chunk.observed.threads)
         return max((wait for wait in waits if wait > CONTENDED * chunk.wall_ns), default=0)
 
@@ -230,8 +231,7 @@ class UnsupportedWorkload(Workload):
 
 
 def of(cell: Cell) -> Workload:
-    """Return the workload of this cell: its family's own, or else the general one for cells with or without a
-    server."""
+    """Return the workload of this cell: its family's own, or a general one with or without a server."""
     family = families.family(cell.family)
     if (reason := family.why_unsupported(cell.coordinates) or _why_alone(cell)) is not None:
         return UnsupportedWorkload(reason)

@@ -188,14 +188,18 @@ class Accounts:
 
     @property
     def tokens(self) -> Path:
-        """SQLite file with a table `held` of token hashes: each password serves as a token, with a spare and an expired
-        one."""
+        """SQLite file with a table `held` of token hashes.
+
+        Each password serves as a token; there are also a spare and an expired one.
+        """
         return self._made("tokens.sqlite", self._tokens)
 
     @property
     def sessions(self) -> Path:
-        """SQLite file with a table `held` of equally many rows of the same length: a session of each account, without
-        its text."""
+        """SQLite file with a table `held` of sessions, one for each account.
+
+        Its rows have the length of those of `tokens`; the text of a session is not kept.
+        """
         return self._made("sessions.sqlite", self._sessions)
 
     @property

@@ -266,8 +266,10 @@ def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
 
 
 def _is_elsewhere(cell: Cell, server: Target) -> bool:
-    """Return whether the load client sends its requests to another machine; services behind the frontend do not
-    count."""
+    """Return whether the load client sends its requests to another machine.
+
+    Services behind the frontend do not count.
+    """
     return isinstance(cell.server, Server) and cell.server.frontend.name in server.nodes
 
 
@@ -312,12 +314,11 @@ def _shape(load: Load, at: Mapping[str, Value], threads: int) -> dict[str, Any]:
 
 
 def _client_cores(cell: Cell, server: Target, core: int | None) -> tuple[int | None, int | None]:
-    """Return the load client's core in rounds, and in the throughput phase if that differs; `core` is the measuring
-    core.
+    """Return the load client's cores in rounds, and in the throughput phase if that differs.
 
-    A client on another core has other neighbours. Whenever they slow it, the server sleeps and pays for being woken
-    across cores, which is not part of a choice's cost. On the server's core the server runs when the client blocks,
-    takes all that is pending, and hardly sleeps.
+    `core` is the measuring core. A client on another core has other neighbours. Whenever they slow it, the server
+    sleeps and pays for being woken across cores, which is not part of a choice's cost. On the server's core the server
+    runs when the client blocks, takes all that is pending, and hardly sleeps.
     """
     apart = machine.client_core(core)
     if isinstance(cell.server, Remote) or cell.coordinates.get("client") == "apart" or "web" in server.nodes:

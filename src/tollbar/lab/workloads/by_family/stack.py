@@ -141,8 +141,10 @@ def _database(cell: Cell) -> Installed | None:
 
 
 def _application(found: Installed) -> Installed | None:
-    """Return the application with the table behind a web server; None if the server has it itself. Raises
-    NotStarted."""
+    """Return the application with the table behind a web server. Raises NotStarted.
+
+    None if the server has the table itself.
+    """
     return None if found.server.name == EMBEDDED else servers.service(APPLICATION)
 
 

@@ -86,8 +86,7 @@ class FamilyWorkload(Workload):
         return True
 
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
-        """Return the proof: a few rows written and read, right and wrong, and a search of the database's files
-        afterwards."""
+        """Return the proof: a few rows written and read, right and wrong, and a search of the database's files."""
         assert given.sandbox is not None, "databases need a sandbox"
         mark = "".join(secrets.choice(string.ascii_letters) for _ in range(MARK_CHARACTERS))
         try:

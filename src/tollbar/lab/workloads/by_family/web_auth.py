@@ -51,8 +51,10 @@ def _postgresql(settings: Plain, accounts: Accounts) -> dict[str, Any]:
 
 
 def _directory(settings: Plain, accounts: Accounts) -> dict[str, Any]:
-    """Return the directory's store: templates find its address themselves; over TLS, it has the library for its
-    name."""
+    """Return the directory's store, which over TLS has the library for its name.
+
+    Templates find its address themselves.
+    """
     if (settings["store"], settings["directory"]) != ("ldaps", "samba"):
         return {"store": {}}
     # The system's resolver does not know the name in Samba's certificate, and this library finds it in a file.
