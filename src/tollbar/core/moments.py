@@ -99,7 +99,7 @@ class Quickness:
 
     @property
     def known_by(self) -> Known | None:
-        """Evidence for what a quiet core's probe takes; that of earlier runs comes first. None: none was looked for."""
+        """Evidence for the duration of a quiet core's probe, earlier runs first; None: none was looked for."""
         if self.best_ns is not None:
             return Known.EARLIER_RUNS
         if self.by_chain_ns is not None:

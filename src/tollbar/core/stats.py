@@ -79,7 +79,7 @@ class Visit:
     block: int
     batch: int
     rounds: np.ndarray
-    """Round of each chunk, ascending, repeated for each of its slices.
+    """Round of each chunk, ascending, the same for all of its slices.
 
     Chunks of one block, batch and round were measured milliseconds apart.
     """
