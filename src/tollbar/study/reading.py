@@ -388,10 +388,7 @@ class _Reader:
 
 
 def nearest_setting(family: Family, name: str) -> str | None:
-    """Return a hint for a setting that a family does not have.
-
-    The hint is a similar setting of its own, or the families that have it.
-    """
+    """Return a hint for an unknown setting: a similar one, or the families that have it."""
     known = [*NOT_SETTINGS, *family.settings]
     begun = [one for one in known if name and one.startswith(name)]
     hint = nearest(begun[0] if len(begun) == 1 else name, known)

@@ -325,10 +325,9 @@ class _Grid:
         return {n: values[:1] if n in settings and n not in may_apply else values for n, values in varied.items()}
 
     def normal(self, wanted: Coordinates) -> dict[str, Value]:
-        """Return coordinates in the family's order, with defaults for omitted ones.
+        """Return coordinates in the family's order, without settings that do not apply, and with defaults.
 
-        Settings that do not apply are removed. For a user's server only the given settings are known, so defaults are
-        not added.
+        For a user's server only the given settings are known, so defaults are not added.
         """
         family = self.study.family
         coordinates: dict[str, Value] = {
@@ -356,7 +355,7 @@ class _Grid:
         return next((one.because for one in self._leave_out if one.covers(coordinates)), None)
 
     def baseline_of(self, coordinates: Coordinates, kept: Collection[str]) -> str | None:
-        """Return the key of the cell with the same coordinates except those that the baseline fixes."""
+        """Return the key of the cell with the same coordinates except those of the baseline."""
         # A setting that does not apply to this cell has its default there, or else the first value of the study.
         firsts = {name: values[0] for name, values in self.study.vary.items()}
         for open_ in ({}, firsts):
@@ -368,7 +367,7 @@ class _Grid:
         return None
 
     def _key_at(self, wanted: Coordinates) -> str:
-        """Return the key of a cell at these coordinates, cached because all choices at one place share a baseline."""
+        """Return the key of a cell at these coordinates; all choices at one place share a baseline."""
         items = tuple(wanted.items())
         if items not in self._known:
             self._known[items] = key_of(self.normal(wanted))
