@@ -1,4 +1,4 @@
-"""Mutants: one that no test finds has survived, one that a test finds is killed, and a log is of its own tests."""
+"""Mutants: survivors and killed mutants are counted, and a log counts only for its own tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TESTED, UNTESTED = changed("return a + b", "return a - b"), changed("return a - 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A tree with a package of two functions, of which its tests try one."""
+    """Return a tree with a package of two functions, one of them covered by its tests."""
     root = tmp_path / "root"
     for name, text in {SOURCE: CODE, "src/tollbar/__init__.py": "", "tests/test_sums.py": TESTS}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def sample(*_: object) -> Iterator[Mutant]:
         yield from (TESTED, UNTESTED)
 
-    # Plugins take each start of pytest longer than these tests do.
+    # Loading plugins takes pytest longer than these tests do.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setattr(mutants, "ROOT", root)
     monkeypatch.setattr(mutants, "PACKAGES", {"sums": Package("sums.py", "sums")})
@@ -45,7 +45,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def tried(log: Path) -> tuple[str, bool | None, list[tuple[str, bool]]]:
-    """What the figure says, and whether each mutant that was tried for it was killed."""
+    """Return the figure's text, its verdict, and whether each tried mutant was killed."""
     before = len(log.read_text().splitlines()) if log.exists() else 0
     (figure,) = mutants.figures(["sums"], jobs=1, log=log)
     lines = [json.loads(line) for line in log.read_text().splitlines()[before:]]
@@ -53,7 +53,6 @@ def tried(log: Path) -> tuple[str, bool | None, list[tuple[str, bool]]]:
 
 
 def test_what_survives_is_counted(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And named; what was killed by these tests is not tried again, and stays killed."""
     log = tmp_path / "log"
     assert ("1 of 2", False, [(TESTED.was, True), (UNTESTED.was, False)]) == tried(log)
     assert f"{SOURCE}:1\n  - {UNTESTED.was}\n  + {UNTESTED.now}\n" == capsys.readouterr().err
@@ -61,7 +60,6 @@ def test_what_survives_is_counted(root: Path, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_log_of_other_tests_says_nothing(root: Path, tmp_path: Path) -> None:
-    """Whatever changed: the tests, what they share, or the package."""
     log = tmp_path / "log"
     tests, shared, source = root / "tests" / "test_sums.py", root / "tests" / "conftest.py", root / SOURCE
     digests = [mutants.state("sums", root)]

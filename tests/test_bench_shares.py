@@ -1,4 +1,7 @@
-"""Figures of how often the lab is right: what cannot tell is no right answer, nor is what was measured of nothing."""
+"""Figures of how often the lab is right.
+
+An undecided comparison is no right answer, and a tree that measured nothing has no figure.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,6 @@ from bench.studies import Unmeasured
 def test_a_proposal_is_near_if_it_is_when_measured_again(
     monkeypatch: pytest.MonkeyPatch, again_s: float, met: bool
 ) -> None:
-    """When it was found it was near, or it would not have been proposed."""
 
     def measured(median_s: float) -> Any:
         return SimpleNamespace(parameters={}, elapsed=SimpleNamespace(median_s=median_s))
@@ -79,7 +81,7 @@ def test_an_upgrade_that_compares_nothing_is_no_row(
 
 
 def said(*, quiet_share: float, **toll: object) -> Said:
-    """A run of one study with one toll."""
+    """Return a run of one study with one toll."""
     row = {"metric": "cpu", "choice": "tls-1.3", "provider": "aws-lc", "server": None, "setting": {}, "aa": False}
     judged = {"ratio": 2.0, "low": 1.98, "high": 2.02, "noisy": False, "reason": None, **toll}
     study = {"tolls": [row | judged], "quiet_share": quiet_share, "claims": []}
@@ -114,7 +116,6 @@ def test_the_quick_set_is_known_where_something_was_quiet(
     ids=["an interval", "no interval", "no ratio"],
 )
 def test_runs_in_a_row_have_each_toll(monkeypatch: pytest.MonkeyPatch, toll: dict[str, object], met: bool) -> None:
-    """What the figures of spread and of intervals leave out is a figure of its own."""
     runs = iter([said(quiet_share=0.9, **toll), *(said(quiet_share=0.9) for _ in range(5))])
     monkeypatch.setattr(repeatable, "_run", lambda *_: next(runs))
     (figure,) = (one for one in repeatable.six(["tls"]) if "without a ratio or an interval" in one.what)
@@ -129,7 +130,7 @@ def test_a_run_with_failed_cells_is_no_run(tmp_path: Path, monkeypatch: pytest.M
 
 
 def simulated(monkeypatch: pytest.MonkeyPatch, trials: list[int], status: int = 0) -> None:
-    """Fleets that end with this status, with so many trials of each node."""
+    """Simulate fleets that end with this status and have these numbers of trials on each node."""
     runs = {Path(str(number)): [float(trial) for trial in range(count)] for number, count in enumerate(trials)}
     monkeypatch.setattr(on_ray, "timed", lambda *_, **__: Finished(1.0, 1, status, ""))
     monkeypatch.setattr(on_ray, "_runs", lambda _: [*runs])
@@ -146,7 +147,6 @@ def test_a_fleet_has_begun_where_all_of_its_nodes_have(tmp_path: Path, monkeypat
 
 
 def test_a_fleet_that_fails_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of none of the three: neither its start, nor its costs, nor its time."""
     simulated(monkeypatch, [4, 4, 4], status=1)
     found = [*on_ray.figures()]
     assert [False] * 3 == [figure.met for figure in found]

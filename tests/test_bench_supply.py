@@ -1,4 +1,4 @@
-"""What Tollbar is made of: licences that were not looked at, a bill that is the same twice, wheels byte by byte."""
+"""Supply chain: unreviewed licences, a reproducible bill of materials, byte-identical wheels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEMBERS = {"tollbar/__init__.py": "one", "tollbar-engine": "two"}
 
 
 def package(**said: str) -> Any:
-    """An installed package whose metadata says this."""
+    """Return an installed package with this metadata."""
     metadata = Message()
     for name, value in said.items():
         metadata[name.replace("_", "-")] = value
@@ -47,7 +47,6 @@ def test_a_licence_that_was_not_looked_at_is_named(
 
 
 def test_all_that_tollbar_needs_is_looked_at() -> None:
-    """And it is those that are needed to run it, of which one is no `extra`."""
     found = supply.packages()
     assert {"tollbar", "numpy", "psycopg-binary"} <= {*found}
     assert not {"ray", "pytest"} & {*found}
@@ -55,7 +54,7 @@ def test_all_that_tollbar_needs_is_looked_at() -> None:
 
 
 def test_the_bill_is_the_same_twice() -> None:
-    """With the same serial number, each part once, and nothing that depends on what it does not list."""
+    """Same serial number, each part once, no dependency on an unlisted part."""
     if shutil.which("cargo") is None:
         lacking("the bill of materials asks cargo for the engine's crates")
     bill = supply.bill()

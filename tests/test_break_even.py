@@ -1,4 +1,4 @@
-"""From which share on what is remembered pays: said as far as it was judged."""
+"""Break-even share of remembered requests, reported as far as it was judged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EACH_TIME_NS = 1000.0
 
 
 def judged(miss_ns: float, hit_ns: float, *, noise: float = 0.002, repeat: float = 1.0) -> StudyJudgement:
-    """A cell that verifies each time, and one for each share of what is remembered, with these costs of both kinds."""
+    """Return a study with a cell that verifies each time and a cell for each share of remembered requests."""
     source = random.Random(f"{miss_ns}/{hit_ns}/{noise}")
     at = {"choice": "jwt", "op": "request", "signature": "hs256", "transport": "tls"}
 
@@ -43,7 +43,7 @@ def said(judgement: StudyJudgement) -> str:
 
 
 def test_a_share_from_which_it_pays() -> None:
-    """Dearer without hits, cheaper with many: the line crosses at 50 %."""
+    """More expensive without hits, cheaper with many: the line crosses at 50 %."""
     words = said(judged(1400.0, 600.0))
     assert "costs less than" in words
     assert "from a hit share of 50 % on [" in words
@@ -65,5 +65,4 @@ def test_no_place_is_said_that_was_not_judged(name: str) -> None:
 
 
 def test_noise_keeps_a_place_from_being_said() -> None:
-    """A/A pairs that differ by a third leave open what a share adds."""
     assert " on [" not in said(judged(1200.0, 800.0, repeat=1.35))

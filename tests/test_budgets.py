@@ -1,4 +1,4 @@
-"""Budgets: a limit held against what was measured, accepted, and asked as a question."""
+"""Budgets: a limit is checked against a measurement, accepted, and asked as a question."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SET_ON = SetOn(cpu=HERE.cpu, model=HERE.model, flags=HERE.flags, ratio=2.0, libr
 def at_ratio(
     true: float, seed: int = 1, *, sigma: float = 0.004, blocks: int = 20, noisy: bool = False
 ) -> StudyJudgement:
-    """A study of one comparison whose true ratio is known; or one whose core was never quiet."""
+    """Return a study of one comparison with a known true ratio, quiet or noisy."""
     base, repeat, cost = measured([1.0, 1.0, true], lognormal(sigma), random.Random(seed), blocks=blocks)
     rows = [
         row({"choice": "none"}, base, repeats_ns=repeat, standing=Standing.NULL),
@@ -56,7 +56,6 @@ def found(limit: float | None, of: StudyJudgement, among: int = 1) -> CheckedBud
 
 
 def test_a_ratio_is_over_where_its_whole_interval_is() -> None:
-    """Below the limit it is within; where the limit lies in the interval it cannot be told."""
     of = at_ratio(2.0)
     ratio = found(2.1, of).ratio
     assert ratio is not None
@@ -70,7 +69,7 @@ def test_a_ratio_is_over_where_its_whole_interval_is() -> None:
 
 
 def test_several_budgets_hold_together() -> None:
-    """Each of ten has a wider interval than one alone, so that all ten are wrong no oftener than it."""
+    """Ten budgets have wider intervals, so that the error rate of all together equals that of one."""
     of = at_ratio(2.0)
     alone, among = found(2.1, of).ratio, found(2.1, of, 10).ratio
     assert alone is not None
@@ -80,8 +79,6 @@ def test_several_budgets_hold_together() -> None:
 
 
 def test_what_noise_explains_is_not_over() -> None:
-    """An interval beyond the limit by less than the A/A pairs may differ is not enough; neither are disturbed
-    moments."""
     of = at_ratio(2.0)
     (toll,) = (one for one in of.tolls if one.row.key != one.against.key)
     assert toll.ratio is not None
@@ -95,7 +92,6 @@ def test_what_noise_explains_is_not_over() -> None:
 
 
 def test_within_as_disturbed_is_counted_apart() -> None:
-    """Neighbours may have made the ratio less than it is: where the limit is not far above it, that is said."""
     noisy = at_ratio(2.0, noisy=True)
     near, far, sure = (found(2.2, noisy), found(3.0, noisy), found(2.2, at_ratio(2.0)))
     assert [BudgetVerdict.WITHIN] * 3 == [one.found for one in (near, far, sure)]
@@ -110,7 +106,7 @@ def test_within_as_disturbed_is_counted_apart() -> None:
 
 
 def test_a_limit_that_was_accepted_holds_when_nothing_changed_and_is_broken_by_five_per_cent() -> None:
-    """Forty runs of no change are never over and hardly ever open; of those of five per cent more, nine in ten are."""
+    """Forty unchanged runs are never *over*; of forty runs with 5 % more, nine in ten are."""
     limit = found(None, at_ratio(2.0, 999)).new_limit
     assert limit is not None
     again = [found(limit, at_ratio(2.0, seed)).found for seed in range(40)]
@@ -121,7 +117,7 @@ def test_a_limit_that_was_accepted_holds_when_nothing_changed_and_is_broken_by_f
 
 
 def test_a_limit_has_the_margin_of_its_interval_and_of_the_noise() -> None:
-    """The end of the interval, times what noise may make of equals, a per cent at least; rounded up to four figures."""
+    """The limit is the interval's end times the noise, at least 1 % more, rounded up to four figures."""
     one = found(None, at_ratio(2.0))
     assert one.ratio is not None
     assert one.new_limit is not None
@@ -134,7 +130,6 @@ def test_a_limit_has_the_margin_of_its_interval_and_of_the_noise() -> None:
 
 @pytest.mark.parametrize("noise", [1.0, 1.03])
 def test_what_a_limit_finds_is_found(noise: float) -> None:
-    """By the same run of what is dearer by just that, and no less: beyond its interval, and beyond the noise."""
     of = at_ratio(2.0)
     (toll,) = (one for one in of.tolls if one.row.key != one.against.key)
     assert toll.ratio is not None
@@ -155,7 +150,7 @@ def test_what_a_limit_finds_is_found(noise: float) -> None:
 
 
 def test_a_limit_that_is_kept_and_near_stays() -> None:
-    """So that accepting again changes nothing; one that is far away, or a person's own, is written anew."""
+    """Accepting twice changes nothing; a distant limit or a hand-written one is replaced."""
     of = at_ratio(2.0)
     limit = found(None, of).new_limit
     assert limit is not None
@@ -166,7 +161,6 @@ def test_a_limit_that_is_kept_and_near_stays() -> None:
 
 
 def test_a_budget_of_another_processor_is_not_judged_here() -> None:
-    """Nothing is measured for it, and it says in what this one differs; a limit without a processor holds anywhere."""
     there = BUDGET.model_copy(update={"set_on": SET_ON.model_copy(update={"method": method.VERSION})})
     others = {
         "AMD EPYC, and this is Xeon": replace(HERE, cpu="Xeon"),
@@ -189,7 +183,7 @@ def test_a_limit_of_another_version_of_the_method_is_measured_only_to_be_replace
     assert BudgetVerdict.ELSEWHERE is one.found
     assert "version 1 of the method" in (one.reason or "")
     assert () == left_out([earlier], HERE, accepts=True)
-    # A limit that would stay is written anew, with its version.
+    # A limit that would be kept is written again, with its version.
     assert limit == judged(earlier, of, 1).new_limit
 
 
@@ -219,7 +213,6 @@ short = { family = "digest", choice = "x", against = "none" }
 
 
 def test_accepting_writes_values_and_keeps_all_else(tmp_path: Path) -> None:
-    """Standings, limits and where they were set; comments, order, spaces and the ends of lines stay as they are."""
     path = tmp_path / "tollbar.toml"
     path.write_text(PROJECT)
     project = read_project(path)
@@ -277,14 +270,13 @@ BAD = {
 
 
 def _planned(path: Path) -> None:
-    """Reads a project, and plans its first budget."""
+    """Read a project and plan its first budget."""
     one = read_project(path).budgets[0]
     refuse_other_than_one(plan.make([study_of(one)], seed=0), {one.name: one})
 
 
 @pytest.mark.parametrize("fault", BAD)
 def test_a_bad_budget_is_refused_in_one_line(fault: str, tmp_path: Path) -> None:
-    """With the file, the table, and the nearest right name, before anything is measured."""
     find, replacement, words, hint = BAD[fault]
     path = tmp_path / "tollbar.toml"
     path.write_text(PROJECT.replace(find, replacement, 1))
@@ -297,7 +289,6 @@ def test_a_bad_budget_is_refused_in_one_line(fault: str, tmp_path: Path) -> None
 
 
 def test_a_budget_is_the_question_that_ask_would_be_asked() -> None:
-    """Two choices, or one that differs from itself in one coordinate."""
     of_two = study_of(
         BUDGET.model_copy(update={"choice": "sha-256", "against": "blake3", "setting": {"bytes": "4 KiB"}})
     )

@@ -1,4 +1,4 @@
-"""The candidates of `choose`: which cells come into question, and what is measured of them."""
+"""Candidates of `choose`: cells that are considered, and cells that are measured."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from tollbar.study import plan
 
 
 def test_what_policies_rule_on_and_threats_depend_on_is_varied() -> None:
-    """A choice in TLS is a whole cell; without either only choices differ."""
     assert ("certificate", "key-exchange", "cipher") == deciding(asked("tls", "tlsref-intermediate"))
     assert ("key-exchange",) == deciding(asked("tls", threats=("harvest-now-decrypt-later",)))
     assert () == deciding(asked("tls"))
 
 
 def test_candidates_are_near_what_meets_and_the_nearest_are_measured_first() -> None:
-    """Nothing differs in more settings than two; both versions of TLS are among a few; a third is for the others."""
+    """At most two settings differ; both TLS versions are among the first; a third of the places is for the others."""
     found = nearby(asked("tls", "tlsref-intermediate"), {"server": ("nginx",)})
     base = {"certificate": "ecdsa-p256", "key-exchange": "x25519", "cipher": "aes-128-gcm"}
     for one in found.candidates:
@@ -30,19 +29,18 @@ def test_candidates_are_near_what_meets_and_the_nearest_are_measured_first() -> 
     assert 8 == sum(one.ruling is Ruling.MEETS for one in some)
     meet = [one.coordinates for one in some if one.ruling is Ruling.MEETS]
     assert {"tls-1.2", "tls-1.3"} == {one["choice"] for one in meet}
-    # What each setting costs, and not one of them alone.
+    # Every setting varies, so that the cost of each is seen.
     assert all(len({one[name] for one in meet}) > 1 for name in base)
 
 
 def test_a_threat_leaves_only_what_mitigates_it() -> None:
-    """Harvested today, decrypted later: only a hybrid key exchange qualifies."""
     found = nearby(asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",)), {"server": ("nginx",)})
     qualify = [one.coordinates for one in found.candidates if one.ruling is Ruling.MEETS]
     assert {("tls-1.3", "x25519mlkem768")} == {(at["choice"], at["key-exchange"]) for at in qualify}
 
 
 def test_what_cannot_be_had_is_nothing_to_choose_from() -> None:
-    """Neither measured nor refused: TLS 1.2 has no hybrid groups and no ML-DSA, TLS 1.3 no CBC."""
+    """TLS 1.2 has no hybrid groups and no ML-DSA; TLS 1.3 has no CBC."""
     want = asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",))
     found = nearby(want, {"server": ("nginx",)})
     assert {None} == {want.family.why_unsupported(one.coordinates) for one in found.candidates}
@@ -53,7 +51,7 @@ def test_what_cannot_be_had_is_nothing_to_choose_from() -> None:
 
 
 def test_a_default_in_bad_standing_is_set_well_unless_it_is_given() -> None:
-    """A password sent in the clear qualifies for nothing; over TLS it may."""
+    """A password sent in the clear never qualifies; over TLS it may."""
     found = nearby(asked("web-auth", threats=("database-theft=partly",)), {"server": ("embedded",)})
     forms = [one for one in found.candidates if one.coordinates["choice"] == "form"]
     assert {"tls"} == {one.coordinates["transport"] for one in forms}
@@ -62,7 +60,6 @@ def test_a_default_in_bad_standing_is_set_well_unless_it_is_given() -> None:
 
 
 def test_the_study_measures_these_cells_and_no_others() -> None:
-    """Not all combinations of what they vary; each beside the first."""
     found = nearby(asked("tls", "tlsref-intermediate"), {"server": ("nginx",)})
     cells = [found.cell(one) for one in found.to_measure(9)]
     question = study.of_candidates(asked("tls").family, ["server=nginx"], cells)
@@ -76,7 +73,7 @@ def test_the_study_measures_these_cells_and_no_others() -> None:
 
 
 def test_what_a_policy_says_of_providers_is_judged_as_it_will_be_measured() -> None:
-    """Fedora's policies are of the system's libraries: of two that can serve, the one that meets them is measured."""
+    """Fedora's policies concern the system's libraries: the provider that meets them is measured."""
     want = asked("tls", "fedora-default")
     given: dict[str, tuple[str, ...]] = {"server": ("embedded",)}
     found = nearby(want, given, lambda cell: study.performing(want.family, cell))
@@ -96,7 +93,6 @@ def test_what_a_policy_says_of_providers_is_judged_as_it_will_be_measured() -> N
 
 
 def test_each_choice_has_a_provider_of_its_own_where_a_policy_rules_on_them() -> None:
-    """The first that meets the policy, and of what none does the first that has it."""
     want = asked("digest", "fedora-default")
     found = nearby(want, {}, lambda cell: {"sha-256": ["aws-lc", "libcrypto"]}.get(str(cell["choice"]), ["rustcrypto"]))
     by = {str(one.coordinates["choice"]): (one.coordinates["provider"], str(one.ruling)) for one in found.candidates}
@@ -115,13 +111,12 @@ def test_each_choice_has_a_provider_of_its_own_where_a_policy_rules_on_them() ->
 
 
 def test_a_provider_is_no_matter_where_no_policy_rules_on_it() -> None:
-    """A question takes one that performs all choices, which is known once they are."""
     found = nearby(asked("digest", "asvs-level-2"), {}, lambda cell: ["aws-lc"])
     assert {False} == {"provider" in one.coordinates for one in found.candidates}
 
 
 def test_what_is_done_elsewhere_is_not_varied_to() -> None:
-    """A signature of bytes that were hashed before is less work than one with its hash, and by which is not seen."""
+    """Signing a prehashed message is less work than hashing and signing, and the provider does not show which."""
     want = asked("signature", "tr-02102")
     varied = {one.coordinates.get("digest") for one in nearby(want, {}).candidates}
     assert {"sha-1", "sha-256", "sha-384", "sha-512", None} == varied
@@ -138,7 +133,7 @@ def test_what_is_done_elsewhere_is_not_varied_to() -> None:
     ("words", "op"), [((), "sign"), (("op=verify",), "verify"), (("op=generate-key",), "generate-key")]
 )
 def test_the_operation_is_one_to_which_what_is_varied_means_something(words: tuple[str, ...], op: str) -> None:
-    """A policy rules on the digest that is signed: making a key, which has none, comes first in the family only."""
+    """A policy rules on the signed digest, so key generation, though listed first, is not the operation."""
     want = asked("signature", "tr-02102")
     given: dict[str, tuple[str, ...]] = {"op": (op,)} if words else {}
     found = nearby(want, given)
@@ -149,8 +144,6 @@ def test_the_operation_is_one_to_which_what_is_varied_means_something(words: tup
 
 
 def test_given_parameters_are_judged_and_measured_as_given() -> None:
-    """Each of several sizes of memory is a cell of its own, which the study measures; one too small for its lanes is
-    refused."""
     want = asked("password-hash", "owasp-password-storage")
     given: dict[str, tuple[Value, ...]] = {"choice": ("argon2id",), "memory": (1 << 20, 19 << 20), "passes": (2,)}
     found = nearby(want, given)

@@ -1,4 +1,4 @@
-"""Certificates and parameters of a run, and what clients are told of them."""
+"""Certificates and parameters of a run, and the clients' expectations of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tollbar.lab.tls import settings as tls
 
 @pytest.mark.parametrize("kind", [kind for kind in certificates.KINDS if kind != "rsa-4096"])
 def test_a_leaf_is_signed_by_an_authority_of_its_algorithm(tmp_path: Path, kind: str) -> None:
-    """Each kind is made once, for localhost, with a key for its owner alone and an authority that signed it."""
     from cryptography import x509
 
     made = Certificates(tmp_path / "certificates")
@@ -32,7 +31,6 @@ def test_a_leaf_is_signed_by_an_authority_of_its_algorithm(tmp_path: Path, kind:
 
 @pytest.mark.parametrize("kind", [kind for kind in tls.CLIENT_CERTIFICATES if kind != "none"])
 def test_an_authority_has_revoked_one_like_the_clients(tmp_path: Path, kind: str) -> None:
-    """Its list is signed by it, and holds that one and not the client's."""
     from cryptography import x509
 
     made = Certificates(tmp_path / "certificates")
@@ -50,7 +48,7 @@ def test_an_authority_has_revoked_one_like_the_clients(tmp_path: Path, kind: str
 
 
 def _fractions(bits: int) -> tuple[int, int]:
-    """Pi and e, times two to this power."""
+    """Return pi and e, times two to this power."""
     one = 1 << (bits + 64)
 
     def arctangent_of_one_over(x: int) -> int:
@@ -70,7 +68,7 @@ def _fractions(bits: int) -> tuple[int, int]:
     return pi >> 64, e >> 64
 
 
-# What the documents add to the digits of the constant: RFC 2409 6.2, RFC 3526 3 to 5, RFC 7919 A.1 and A.2.
+# Offsets that the documents add to the digits of the constant: RFC 2409 6.2, RFC 3526 3 to 5, RFC 7919 A.1 and A.2.
 GROUPS = {
     "modp-1024": (1024, "pi", 129093),
     "modp-2048": (2048, "pi", 124476),
@@ -82,7 +80,7 @@ GROUPS = {
 
 
 def _integers(pem: str) -> list[int]:
-    """The numbers of a PEM file that holds a flat sequence of them."""
+    """Return the numbers of a PEM file that holds a flat sequence of them."""
     der = ssl.PEM_cert_to_DER_cert(
         "-----BEGIN CERTIFICATE-----\n" + "\n".join(pem.split("\n")[1:-2]) + "\n-----END CERTIFICATE-----\n"
     )
@@ -103,7 +101,7 @@ def _integers(pem: str) -> list[int]:
 
 
 def _is_prime(number: int) -> bool:
-    """Miller and Rabin's test to random bases."""
+    """Return whether the number passes Miller and Rabin's test to random bases."""
     odd, twos = number - 1, 0
     while odd % 2 == 0:
         odd, twos = odd // 2, twos + 1
@@ -119,7 +117,7 @@ def _is_prime(number: int) -> bool:
 @pytest.mark.share(3)
 @pytest.mark.parametrize("name", GROUPS)
 def test_a_group_is_that_of_its_document(name: str) -> None:
-    """The prime is made of the digits that the document says, and is a safe one."""
+    """The prime has the digits that the document derives, and is a safe prime."""
     bits, constant, addend = GROUPS[name]
     digits = _fractions(bits - 130)[constant == "e"]
     prime = 2**bits - 2 ** (bits - 64) - 1 + 2**64 * (digits + addend)
@@ -129,7 +127,7 @@ def test_a_group_is_that_of_its_document(name: str) -> None:
 
 
 def test_parameters_like_those_of_dsa_have_a_short_exponent() -> None:
-    """They say the order of their subgroup, which makes a server's exponents short."""
+    """The parameters name the order of their subgroup, which shortens a server's exponents."""
     prime, generator, order = _integers(certificates.dh_parameters("dsa-2048"))
     assert (2048, 224) == (prime.bit_length(), order.bit_length())
     assert _is_prime(prime)
@@ -139,7 +137,6 @@ def test_parameters_like_those_of_dsa_have_a_short_exponent() -> None:
 
 
 def test_clients_come_in_the_shares_that_the_cell_names(tmp_path: Path) -> None:
-    """Old and new, resuming and not, each with its part of the whole."""
     made = Certificates(tmp_path / "certificates")
     settings = {"choice": "tls-1.3", "certificate": "rsa-2048+ecdsa-p256", "old-clients": 25}
     asked = tls.Settings.read({**settings, "resumption": "ticket", "resumed": 80})
@@ -149,7 +146,6 @@ def test_clients_come_in_the_shares_that_the_cell_names(tmp_path: Path) -> None:
 
 
 def test_a_client_in_clear_has_no_tls(tmp_path: Path) -> None:
-    """And no certificate is made for it."""
     asked = tls.Settings.read({"choice": "plaintext"})
     assert [{"share": 100, "tls": None}] == tls.clients(asked, Certificates(tmp_path / "certificates"))
     assert [] == list(tmp_path.iterdir())
@@ -157,7 +153,6 @@ def test_a_client_in_clear_has_no_tls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", tls.MAC_ORDERS)
 def test_both_sides_of_a_cbc_suite_are_told_its_order(tmp_path: Path, order: str) -> None:
-    """Other suites have one construction, and are asked for no order."""
     made = Certificates(tmp_path / "certificates")
     for cipher, expected in (("aes-128-cbc", order), ("aes-128-gcm", None)):
         asked = tls.Settings.read({"choice": "tls-1.2", "cipher": cipher, "mac-order": order})
@@ -168,7 +163,6 @@ def test_both_sides_of_a_cbc_suite_are_told_its_order(tmp_path: Path, order: str
 
 
 def test_a_client_is_told_what_to_expect(tmp_path: Path) -> None:
-    """The certificate it must see, the size of its key, and what it shows of itself."""
     made = Certificates(tmp_path / "certificates")
     settings = {"choice": "tls-1.2", "certificate": "rsa-1024", "key-exchange": "rsa", "client-certificate": "rsa-2048"}
     (client,) = tls.clients(tls.Settings.read(settings), made)

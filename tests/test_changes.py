@@ -1,4 +1,4 @@
-"""A run is gone on with by the code and the parameters that it was begun with, or not at all."""
+"""A run is resumed only with the code and the parameters that it was begun with."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEGUN: Mapping[str, Any] = {
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
-    """What a run was made with, but for one thing."""
+    """Return the record of a run's versions with one value changed."""
     now: dict[str, Any] = json.loads(json.dumps(BEGUN))
     *outer, last = path.split("/")
     inside = now
@@ -52,7 +52,6 @@ CHANGES: list[tuple[str, object, str]] = [
 
 @pytest.mark.parametrize(("path", "value", "expected"), CHANGES)
 def test_what_differs_is_named(path: str, value: object, expected: str) -> None:
-    """The engine, a library and its flags, a server, a choice's parameters: a line each."""
     assert [expected] == changes(BEGUN, changed(path, value))
 
 
@@ -62,17 +61,15 @@ def test_what_differs_is_named(path: str, value: object, expected: str) -> None:
         ("providers/libcrypto/path", "/b"),
         ("providers/libcrypto/offers", {"digest": ["md5"]}),
         ("servers/nginx/program", "/opt/nginx"),
-        # Its cells have no trials.
+        # httpd has no cell with trials.
         ("servers/httpd", {"version": "2.4", "program": "/usr/sbin/apache2"}),
     ],
 )
 def test_what_makes_no_other_code_is_no_change(path: str, value: object) -> None:
-    """Where code lies, and what has come to be here since."""
     assert [] == changes(BEGUN, changed(path, value))
 
 
 def test_another_build_of_one_version_is_another_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its version says nothing of that; what the program is made of does."""
     builds = set()
     for content in (b"one build", b"another"):
         program = tmp_path / "tollbar-engine"
@@ -83,7 +80,6 @@ def test_another_build_of_one_version_is_another_engine(tmp_path: Path, monkeypa
 
 
 def test_what_a_run_was_made_with_has_every_choice(fake_study: Path) -> None:
-    """And the same plan gives the same, so that a run can be gone on with."""
     planned = plan.make(study.load([str(fake_study)]), seed=1)
     found = made_with(planned)
     assert {"spin-1", "spin-1-again", "spin-2"} == set(found["choices"]["fake"])
@@ -109,7 +105,6 @@ def other_method(said: dict[str, Any]) -> str:
 def test_a_run_is_not_resumed_by_another_build(
     tollbar: Tollbar, fake_runs: Path, alter: Callable[[dict[str, Any]], str]
 ) -> None:
-    """The refusal says what has changed, and the run stays as it was."""
     path = fake_runs / "one" / "run.json"
     said = json.loads(path.read_text())
     expected = alter(said)

@@ -1,4 +1,4 @@
-"""`tollbar check`: what a project uses and may cost, held against today's policies and against what is measured."""
+"""`tollbar check`: a project's choices and limits, checked against current policies and measurements."""
 
 from __future__ import annotations
 
@@ -67,14 +67,13 @@ until = 2026-12-31
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a command is called, with a project whose uses do not all hold."""
+    """Return a folder with a project that violates some rules."""
     (tmp_path / "tollbar.toml").write_text(USES)
     (tmp_path / "ours-2026.toml").write_text(OURS)
     return tmp_path
 
 
 def test_policies_are_checked_without_measuring(tollbar: Tollbar, folder: Path) -> None:
-    """Each finding with its clause and its source, the same each time; status 1, and no run is made."""
     done = tollbar("check", "policy", "--date", "2026-12-31")
     said = " ".join(done.stdout.split())
     assert 1 == done.returncode
@@ -96,7 +95,7 @@ def test_policies_are_checked_without_measuring(tollbar: Tollbar, folder: Path) 
 
 
 def test_a_bad_standing_that_nothing_asks_about_is_said(tollbar: Tollbar, folder: Path) -> None:
-    """A policy may let SHA-1 pass: it is broken all the same, and not passed over in silence."""
+    """A policy may let SHA-1 pass; its standing, broken, is reported all the same."""
     path = folder / "tollbar.toml"
     use = '[uses.archive]\nfamily = "digest"\nchoice = "sha-1"\npolicy = "asvs-level-1"\n'
     path.write_text(use)
@@ -110,7 +109,6 @@ def test_a_bad_standing_that_nothing_asks_about_is_said(tollbar: Tollbar, folder
 
 
 def test_an_exception_that_is_not_needed_is_said(tollbar: Tollbar, folder: Path) -> None:
-    """It would carry a change that it was not meant for."""
     (folder / "tollbar.toml").write_text(USES.replace('"x25519"', '"x25519mlkem768"'))
     said = " ".join(tollbar("check", "policy", "--date", "2026-12-31").stdout.split())
     assert "front meets ours-2026 (4.2), and does not need its exception, which is until 2026-12-31." in said
@@ -123,7 +121,6 @@ def test_an_exception_that_is_not_needed_is_said(tollbar: Tollbar, folder: Path)
 
 
 def test_the_answer_is_laid_out_for_pull_requests_and_programs(tollbar: Tollbar, folder: Path) -> None:
-    """Markdown, one JSON document and a page, of the same findings."""
     markdown = tollbar("check", "policy", "--markdown", "--output", "check.html").stdout
     assert "| archive | sha-1 | standing acceptable | breaks |" in markdown
     assert "its standing fell from acceptable to broken" in (folder / "check.html").read_text()
@@ -142,7 +139,6 @@ def test_the_answer_is_laid_out_for_pull_requests_and_programs(tollbar: Tollbar,
 
 
 def test_what_cannot_be_said_fails_where_that_is_asked(tollbar: Tollbar, folder: Path) -> None:
-    """Status 0, and 3 with `--strict`; what breaks comes before it."""
     path = folder / "tollbar.toml"
     path.write_text(USES.replace('"sha-1"', '"sha-256"').replace(', "harvest-now-decrypt-later"', ""))
     assert [0, 3] == [tollbar("check", "policy", *more).returncode for more in ((), ("--strict",))]
@@ -170,7 +166,7 @@ def test_a_name_of_a_use_is_as_long_as_one_of_a_file(tollbar: Tollbar, folder: P
 
 
 def test_standings_are_accepted(tollbar: Tollbar, folder: Path) -> None:
-    """The file has today's, with its mode; what breaks a rule goes on to."""
+    """The file gets the current standings and keeps its mode; violations of rules are still reported."""
     path = folder / "tollbar.toml"
     path.chmod(0o640)
     done = tollbar("check", "policy", "--accept")
@@ -202,7 +198,6 @@ NOTHING = {
 
 @pytest.mark.parametrize("fault", NOTHING)
 def test_what_cannot_be_checked_is_refused_in_one_line(tollbar: Tollbar, folder: Path, fault: str) -> None:
-    """With status 2, what to try, and nothing measured or written."""
     text, words, said = NOTHING[fault]
     (folder / "tollbar.toml").write_text(text)
     done = tollbar("check", *words)
@@ -223,7 +218,7 @@ at-most = 2.5
 
 
 def test_tolls_are_measured_against_their_limits(tollbar: Tollbar, folder: Path) -> None:
-    """Within is status 0, over is 1; the run is kept."""
+    """Within the limit is status 0, above it 1; the run is kept."""
     path = folder / "tollbar.toml"
     path.write_text(TOLLS + TOLLS.replace("twice", "tight").replace("2.5", "1.2"))
     done = tollbar("check", "tolls", "--for", "4s", "--json")
@@ -240,7 +235,6 @@ def test_tolls_are_measured_against_their_limits(tollbar: Tollbar, folder: Path)
 
 
 def test_a_limit_of_another_processor_is_not_measured(tollbar: Tollbar, folder: Path) -> None:
-    """It says so, and ends with status 0; with 3 where that is asked."""
     there = (
         '[budget.twice.set-on]\nratio = 2.0\nlibraries = []\ncpu = "Z80"\nmodel = ""\nflags = ""\nday = 2026-01-01\n'
     )
@@ -252,14 +246,13 @@ def test_a_limit_of_another_processor_is_not_measured(tollbar: Tollbar, folder: 
 
 
 def test_what_cannot_be_measured_is_a_finding(tollbar: Tollbar, folder: Path) -> None:
-    """A choice that its provider cannot perform is not passed in silence."""
     (folder / "tollbar.toml").write_text(TOLLS.replace('"spin-2"', '"spin-rare"'))
     done = tollbar("check", "tolls", "--for", "2s")
     assert (1, True) == (done.returncode, "could not be measured" in done.stdout)
 
 
 class _Measured:
-    """Stands for the lab: what it says of a project's budgets at a known ratio; it is asked once."""
+    """Lab that reports a project's budgets at a known ratio, once."""
 
     def __init__(self, true: float) -> None:
         self.true = true
@@ -274,7 +267,6 @@ class _Measured:
 
 
 def test_limits_are_accepted_and_then_hold(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A budget without a limit gets one; nothing changed is then within, and five per cent more is over."""
     path = folder / "tollbar.toml"
     path.write_text(TOLLS.replace("at-most = 2.5\n", ""))
     monkeypatch.setattr(measuring, "in_two_interim_looks", _Measured(2.0).in_two_interim_looks)
@@ -289,7 +281,6 @@ def test_limits_are_accepted_and_then_hold(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_an_interrupted_check_writes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither does one whose file was changed while it measured."""
     path = folder / "tollbar.toml"
     path.write_text(TOLLS)
 
@@ -316,7 +307,7 @@ def test_an_interrupted_check_writes_nothing(folder: Path, monkeypatch: pytest.M
 def test_what_a_first_look_leaves_open_is_measured_on(
     fake_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the rest of the time, and a second look, which is paid for; what is settled has no more blocks."""
+    """The rest of the time goes to a second look at a tightened confidence; settled budgets get no more blocks."""
     (one,) = load([str(fake_study)])
     asked = [replace(one, name="open", claims=()), replace(one, name="settled", claims=())]
     cores = os.sched_getaffinity(0)
@@ -326,7 +317,7 @@ def test_what_a_first_look_leaves_open_is_measured_on(
         looks.append(of.about.name)
         return of.about.name == "settled"
 
-    # As if the first look had taken half of the time, however busy this machine is.
+    # Pretend that the first look took half of the time, however busy this machine is.
     moments_s = iter([0.0, 3.0])
     monkeypatch.setattr(measuring, "time", SimpleNamespace(monotonic=lambda: next(moments_s)))
     try:
@@ -340,7 +331,7 @@ def test_what_a_first_look_leaves_open_is_measured_on(
 
 
 def test_policies_are_checked_without_the_judge(folder: Path) -> None:
-    """What measures and judges takes most of the time that a check would take: none of it is imported."""
+    """Importing the measuring and judging packages takes most of a check's time."""
     script = (
         "import sys; from tollbar import cli; sys.argv = ['tollbar', 'check', 'policy']\n"
         "try: cli.main()\n"

@@ -1,4 +1,4 @@
-"""`tollbar.toml` takes a choice in each spelling that the command line takes, by the one table of aliases."""
+"""`tollbar.toml` accepts the same spellings of a choice as the command line, by the one table of aliases."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_use_has_the_choice_that_its_spelling_means(tmp_path: Path, family: st
 
 @pytest.mark.parametrize("family", ["digest", "cipher", "mac", "signature", "key-exchange", "tls", "password-hash"])
 def test_each_choice_is_taken_in_capitals_with_blanks_and_by_its_other_names(tmp_path: Path, family: str) -> None:
-    """As far as these mean that choice alone; else the line names the nearest."""
+    """An alias must mean that choice alone; otherwise the error names the nearest."""
     choices = families.families()[family].choices
     for choice in choices:
         others = spelling.table()["also"].get(choice, ())

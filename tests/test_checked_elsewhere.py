@@ -1,4 +1,4 @@
-"""A signature that is another one each time is verified by another implementation before anything is timed."""
+"""A randomised signature is verified by another implementation before anything is timed."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ vary      = { op = ["sign"] }
 
 @pytest.fixture
 def cell() -> Cell:
-    """A cell whose provider is not the libcrypto that checks it."""
+    """Return a cell whose provider is another library than the libcrypto that checks it."""
     (one,) = plan.make([study.read("some", STUDY, where="some.toml")], seed=1).studies
     cell = one.cells[1]
     return replace(cell, provider=replace(cell.provider, kind="python", spec="python", runner=("python-runner",)))
 
 
 def made_over(message: bytes) -> Made:
-    """A signature of this message that says it is one of `tollbar`."""
+    """Return a signature of this message, labelled as a signature of `tollbar`."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     signature = key.sign(message, ec.ECDSA(hashes.SHA256()))
@@ -46,7 +46,7 @@ def made_over(message: bytes) -> Made:
 
 
 def proved(cell: Cell, made: Made | None) -> Proven:
-    """What is made of a runner that proves itself and returns this signature; the engine is the real one."""
+    """Return the proof for a runner that proves itself and returns this signature; the engine is the real one."""
 
     def ask(command: Sequence[str], task: Mapping[str, Any], **limits: float) -> Record:
         if command != cell.provider.runner:
@@ -58,21 +58,18 @@ def proved(cell: Cell, made: Made | None) -> Proven:
 
 
 def test_a_right_signature_is_accepted_by_another_implementation(cell: Cell) -> None:
-    """The proof says which one has verified it."""
     proven = proved(cell, made_over(b"tollbar"))
     assert (Outcome.OK, None) == (proven.outcome, proven.reason)
     assert [one for one in proven.accepted if one.startswith("its signature, verified by openssl")]
 
 
 def test_a_signature_of_something_else_bars_the_cell(cell: Cell) -> None:
-    """A runner that signs another message, or wrongly, is not measured."""
     proven = proved(cell, made_over(b"another"))
     assert Outcome.FAILED == proven.outcome
     assert "another implementation refuses its signature" in (proven.reason or "")
 
 
 def test_without_another_implementation_it_is_said(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is hidden: what could not be checked stands in the proof."""
     broken: Callable[[str], Broken] = lambda spec: Broken(spec, None, "no libcrypto on this machine")  # noqa: E731
     monkeypatch.setattr(libraries, "open_provider", broken)
     proven = proved(cell, made_over(b"another"))

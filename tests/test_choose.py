@@ -1,4 +1,4 @@
-"""The answer of `choose`: what qualifies and what does not, by which rules, in all its layouts."""
+"""The answer of `choose`: qualified and disqualified candidates with their rules, in all layouts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def answered(want: Wanted) -> tuple[Answered, Brief]:
 
 
 def text_of(brief: Brief) -> str:
-    """All that it says."""
+    """Return the whole text of the answer."""
     parts = [brief.headline, *brief.how, *brief.notes]
     for one in brief.listings:
         parts += [one.title, *one.sentences, *one.notes]
@@ -35,7 +35,6 @@ def text_of(brief: Brief) -> str:
 
 
 def test_the_answer_names_the_cheapest_that_qualifies_and_why_others_do_not() -> None:
-    """With places, ratios, rules by id, and below their clauses."""
     found, brief = answered(asked("digest", "asvs-level-2"))
     assert brief.headline.startswith("blake3 costs least of the 4 that qualify and were measured: ")
     qualifying, refused = brief.listings[:2]
@@ -50,7 +49,6 @@ def test_the_answer_names_the_cheapest_that_qualifies_and_why_others_do_not() ->
 
 
 def test_costs_as_disturbed_are_marked() -> None:
-    """What the mark means stands below, once; also where nothing qualifies."""
     want = asked("digest", "asvs-level-2")
     quiet, busy = ([*choose(want, of, {})] for of in (digests(), noisy(digests(), *COSTS)))
     for places, has_marks in ((quiet, False), (busy, True)):
@@ -71,7 +69,6 @@ def test_costs_as_disturbed_are_marked() -> None:
 
 
 def test_a_cost_is_called_by_whose_it_is() -> None:
-    """A server's is no operation's whole."""
     of = digests()
     served = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="server-cpu")))
     want = asked("digest")
@@ -79,14 +76,12 @@ def test_a_cost_is_called_by_whose_it_is() -> None:
 
 
 def test_bad_standing_never_qualifies_whatever_a_policy_says() -> None:
-    """MD5 is cheap, and no policy was named."""
     _, brief = answered(asked("digest"))
     assert "broken, below acceptable" in text_of(brief)
     assert "md5" not in {row[1].says for row in brief.listings[0].tables[0].rows}
 
 
 def test_nothing_qualifies_and_the_nearest_are_named(tmp_path: Path) -> None:
-    """With what they lack; and both clauses of policies that nothing meets together."""
     path = tmp_path / "ours-2026.toml"
     path.write_text(OURS)
     found, brief = answered(asked("digest", "cnsa", str(path)))
@@ -110,7 +105,6 @@ until = 2027-06-30
 
 
 def test_an_exception_that_carries_a_cell_is_said(tmp_path: Path) -> None:
-    """Of which policy and rule, why and until when, wherever the cell stands; and by which key of the document."""
     (path := tmp_path / "ours-2026.toml").write_text(OURS + EXCEPT)
     found, brief = answered(asked("digest", str(path)))
     assert brief.headline.startswith("blake3 costs least of the 2 that qualify")
@@ -125,7 +119,6 @@ def test_an_exception_that_carries_a_cell_is_said(tmp_path: Path) -> None:
 
 
 def test_an_exception_that_has_ended_counts_no_more_and_says_so(tmp_path: Path) -> None:
-    """Beside the rule that is broken, in the table and where it is said what drops out."""
     (path := tmp_path / "ours-2026.toml").write_text(OURS + EXCEPT)
     found, brief = answered(asked("digest", str(path), on="2027-07-01"))
     ended = "its exception ended on 2027-06-30 (moved with release 9) and counts no more"
@@ -139,7 +132,6 @@ def test_an_exception_that_has_ended_counts_no_more_and_says_so(tmp_path: Path) 
 
 
 def test_two_studies_of_a_run_have_captions_of_their_own_and_all_counts() -> None:
-    """What only the second refused is shown and counted, with its own cheapest beside it."""
     want = asked("digest", "asvs-level-2")
     one, other = digests(), digests({"sha-256": 4.0, "sha3-256": 9.0, "sha-1": 2.0, "md5": 3.0})
     other = replace(other, study=replace(other.study, name="again"))
@@ -156,7 +148,6 @@ def test_two_studies_of_a_run_have_captions_of_their_own_and_all_counts() -> Non
 
 
 def test_what_is_shown_and_what_is_left_is_all_there_is(tmp_path: Path) -> None:
-    """In several places, and what was not measured at all."""
     (path := tmp_path / "ours-2026.toml").write_text(OURS)
     want = asked("digest", str(path))
     first = digests()
@@ -186,7 +177,6 @@ def test_what_drops_out_by_a_day_is_said_with_its_rule() -> None:
 
 
 def test_document_and_page_have_what_the_terminal_has() -> None:
-    """Every candidate of the run stands in the document, with its ruling, cost and clauses."""
     found, brief = answered(asked("digest", "asvs-level-2"))
     document = json.loads(json.dumps(made(found, brief).model_dump(mode="json", by_alias=True), allow_nan=False))
     (place,) = document["places"]
@@ -202,7 +192,6 @@ def test_document_and_page_have_what_the_terminal_has() -> None:
 
 
 def test_a_policy_without_its_edition_is_the_newest() -> None:
-    """What is no name of a policy stays as it is."""
     expected = {
         "tlsref-intermediate": "tlsref-intermediate-6.0",
         "tr-02102": "tr-02102-2026-01",
@@ -213,7 +202,6 @@ def test_a_policy_without_its_edition_is_the_newest() -> None:
 
 
 def test_a_policy_of_ones_own_counts_as_those_that_ship(tmp_path: Path) -> None:
-    """By its path."""
     path = tmp_path / "ours-2026.toml"
     path.write_text(OURS)
     _, brief = answered(asked("digest", str(path)))

@@ -1,4 +1,4 @@
-"""The command `choose`: mistakes in a line, an answer from a run, and one that is measured."""
+"""The command `choose`: errors in a command line, an answer from a run, and a measured answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tollbar.cli.options import Layout
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.core.stats import FEWEST_BLOCKS
 
-# What is asked, and what its one line says, the hint behind it.
+# Arguments, options of the run, and the line that the error prints with its hint.
 MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "family": (("digst",), {}, "no such family: `digst` did you mean `digest`"),
     "policy": (("digest",), {"policy": ("asvs-levl-2",)}, "no such policy: `asvs-levl-2` did you mean `asvs-level-2"),
@@ -50,7 +50,6 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_line_with_the_nearest(mistake: str) -> None:
-    """Before anything is measured."""
     words, options, expected = MISTAKES[mistake]
     with pytest.raises(TollbarError) as error:
         command(*words, layout=Layout(), **options)  # type: ignore[arg-type]
@@ -58,7 +57,7 @@ def test_a_mistake_is_one_line_with_the_nearest(mistake: str) -> None:
 
 
 def test_a_run_is_chosen_from_without_what_measures() -> None:
-    """What measures takes a fifth of the time that such an answer takes."""
+    """Importing the measuring packages takes a fifth of such an answer's time."""
     script = "import sys, tollbar.cli.choose; print(*(name for name in sys.modules if name.startswith('tollbar.lab')))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "\n" == done.stdout
@@ -67,7 +66,7 @@ def test_a_run_is_chosen_from_without_what_measures() -> None:
 def test_a_run_answers_by_itself_and_without_the_family_says_what_it_has(
     fake_runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Work of a known size by a fake runner: the run has no signature, and not every choice."""
+    """A fake runner does work of a known size: the run has no signature and not every choice."""
     run = fake_runs / "one"
     command("spin", run=run, layout=Layout(json=True))
     assert "spin" == json.loads(capsys.readouterr().out)["family"]
@@ -85,7 +84,7 @@ ON_SPIN = OURS.replace('family = "digest"', 'family = "spin"')
 def test_what_the_run_lacks_is_counted_and_qualifies(
     only: str, status: ExitStatus, fake_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A choice that meets the policy and was not measured is an answer, and no time would add it to the run."""
+    """A choice that meets the policy but was not measured is counted; more time would not add it to the run."""
     (path := tmp_path / "ours-2026.toml").write_text(
         ON_SPIN.replace('["sha3-*"] }', f'["{only}"] }}\nabsent = ["{only}"]')
     )
@@ -112,7 +111,6 @@ def test_what_the_run_lacks_is_counted_and_qualifies(
 def test_without_time_what_qualifies_is_named_and_nothing_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What policies and threats say needs no costs; no run is made, and no order by cost is claimed."""
     runs = tmp_path / "runs"
     asked_for = {"policy": ("asvs-level-2",), "for_": "0s", "runs": runs}
     assert ExitStatus.DONE is command("digest", **asked_for, layout=Layout(json=True))  # type: ignore[arg-type]
@@ -132,7 +130,7 @@ def test_without_time_what_qualifies_is_named_and_nothing_measured(
 
 
 def test_without_time_what_was_given_stands_in_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Sizes decide nothing, and are shown as they were asked for; what matters to a measurement alone is refused."""
+    """Sizes decide nothing and are printed as given; options that only a measurement uses are refused."""
     command("digest", "bytes=16KiB", policy=("asvs-level-2",), for_="0s", layout=Layout(json=True))
     (place,) = json.loads(capsys.readouterr().out)["places"]
     assert {16384} == {one["setting"]["bytes"] for one in (*place["unpriced"], *place["refused"])}
@@ -147,7 +145,7 @@ def test_without_time_what_was_given_stands_in_every_row(tmp_path: Path, capsys:
 
 
 def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp_path: Path) -> None:
-    """By few blocks, where the time is over before they begin: a busy core has some more for want of quiet moments."""
+    """The time is over before the few blocks begin; a busy core gets some more because quiet moments are missing."""
     words = ("spin", "spin-1", "spin-2", f"provider=runner:{FAKE_RUNNER}", "--for", "0.1s", "--json")
     done = tollbar("choose", *words)
     assert 0 == done.returncode, done.stderr
@@ -162,7 +160,6 @@ def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp
 
 
 def test_a_run_of_load_clients_is_no_run_of_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What a client spends orders nothing that servers do."""
     of = digests()
     clients = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="client-cpu")))
     monkeypatch.setattr("tollbar.cli.choose.read_run", lambda _: run(clients))

@@ -1,4 +1,4 @@
-"""Choosing: what qualifies stands from the cheapest, with shared places; what does not has its reasons."""
+"""Ranking: qualified candidates by cost with shared places, the others with their reasons."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tollbar.decide.choosing import Choosing, Wanted, choose, choose_unpriced, r
 from tollbar.results import Row, StudyRun
 
 TODAY = date(2026, 11, 23)
-# Of a core that others had.
+# Probe times of a busy core.
 BUSY_NS = (100_000.0, 100_000.0)
-# Each digest's cost over the null choice's.
+# Each digest's cost relative to the null choice's.
 COSTS = {"sha-256": 4.0, "sha-512": 4.004, "sha3-256": 9.0, "blake3": 1.5, "md5": 3.0, "sha-224": 4.0}
 
 
 def digests(costs: Mapping[str, float] = COSTS, sizes: tuple[int, ...] = (4096,)) -> StudyRun:
-    """A run of digests at these costs; one more of them failed."""
+    """Return a run of digests at these costs, and one more digest that failed."""
     rows = []
     for size in sizes:
         true = [1.0, 1.0, *costs.values()]
@@ -50,12 +50,11 @@ def asked(family: str, *policies: str, threats: tuple[str, ...] = (), on: str | 
 
 
 def names(found: Choosing) -> list[tuple[int, list[str]]]:
-    """The places of what qualifies."""
+    """Return the numbers and choices of the ranks."""
     return [(rank.number, [str(one.coordinates["choice"]) for one in rank.candidates]) for rank in found.ranks]
 
 
 def test_what_qualifies_stands_from_the_cheapest_and_shares_places() -> None:
-    """Two that were not told apart have one place; what has no cost is apart, with the reason."""
     (found,) = choose(asked("digest", "asvs-level-2-5.0.0"), digests(), {})
     assert [(1, ["blake3"]), (2, ["sha-256", "sha-512"]), (4, ["sha3-256"])] == [
         (number, sorted(some)) for number, some in names(found)
@@ -67,7 +66,7 @@ def test_what_qualifies_stands_from_the_cheapest_and_shares_places() -> None:
 
 @pytest.mark.parametrize("costs", [{"chacha20-poly1305": 1.0, "aes-128-gcm": 1.002}, {"aes-128-gcm": 1.0}])
 def test_the_default_is_first_of_those_that_share_its_place(costs: Mapping[str, float]) -> None:
-    """Their order among themselves is noise; ratios are still to the cheapest."""
+    """The order within a place is noise; ratios are still relative to the cheapest."""
     every = {"aes-256-gcm": 1.001, "aes-256-cbc": 4.0, **costs}
     found, again, *others = measured([1.0, 1.0, *every.values()], lognormal(0.003), random.Random(5), blocks=20)
     at = {"op": "encrypt", "bytes": 4096}
@@ -80,7 +79,7 @@ def test_the_default_is_first_of_those_that_share_its_place(costs: Mapping[str, 
 
 
 def test_costs_are_compared_where_places_are_asked_for() -> None:
-    """What qualifies and its order need no comparison; of a run's dozens of places an answer shows a few."""
+    """An answer shows a few of a run's dozens of places, and only those need comparisons."""
     (found,) = choose(asked("digest"), digests(), {})
     compared: list[Row] = []
 
@@ -98,21 +97,21 @@ def test_costs_are_compared_where_places_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("dearer", "places"),
     [
-        # Each beside each, by name: what is not here was not told apart.
+        # Verdicts between pairs, by name: pairs that are absent were not distinguished.
         ({"b": "a", "c": "a b"}, [(1, "a"), (2, "b"), (3, "c")]),
         ({"b": "a"}, [(1, "ac"), (3, "b")]),
         ({"b": "a", "c": "a"}, [(1, "a"), (2, "bc")]),
         ({"a": "b", "c": "a b"}, [(1, "b"), (2, "a"), (3, "c")]),
         ({"a": "c", "b": "a c"}, [(1, "c"), (2, "a"), (3, "b")]),
         ({"b": "a c", "c": "a"}, [(1, "a"), (2, "c"), (3, "b")]),
-        # Not lowest by itself, and below what is lowest side by side; and three that each save beside the next.
+        # Not lowest by its own cost, yet below the lowest in the same block; and three that each save against the next.
         ({"a": "c", "c": "b"}, [(1, "ba"), (3, "c")]),
         ({"a": "b", "b": "c", "c": "a"}, [(1, "ca"), (3, "b")]),
         ({}, [(1, "abc")]),
     ],
 )
 def test_a_place_is_by_what_is_judged_side_by_side(dearer: Mapping[str, str], places: list[tuple[int, str]]) -> None:
-    """The cheapest with all that was not told apart from it first, whatever costs by themselves say; then the rest."""
+    """The first place has the cheapest and all that were not distinguished from it, whatever their own costs are."""
     (found,) = choose(asked("digest"), digests(), {})
     three = [
         replace(found.priced[0], row=replace(one.row, coordinates={**one.row.coordinates, "choice": name}))
@@ -131,7 +130,6 @@ def test_a_place_is_by_what_is_judged_side_by_side(dearer: Mapping[str, str], pl
 
 
 def test_the_cost_of_the_cheapest_is_wider_where_pairs_pick_it() -> None:
-    """All qualified for that place, whichever of them it is; and it is not compared with itself."""
     (found,) = choose(asked("digest"), digests(), {})
     least, second, *_ = found.priced
 
@@ -150,8 +148,9 @@ def test_the_cost_of_the_cheapest_is_wider_where_pairs_pick_it() -> None:
 
 
 def test_what_costs_least_rests_on_verdicts_that_hold_together() -> None:
-    """Each is one of as many as there are others that qualify: some that cost more by themselves are left open, and
-    none the other way round. Its interval is its own, as in every table."""
+    """The verdicts are corrected for the number of qualified candidates, so some stay open; the interval is
+    uncorrected, as in every table.
+    """
     said = set()
     for step in range(20):
         near = {"sha-256": 1.0, "sha-512": 1.030 + 0.0004 * step, "sha3-256": 1.5, "sha3-512": 1.5, "blake3": 1.5}
@@ -169,7 +168,7 @@ def test_what_costs_least_rests_on_verdicts_that_hold_together() -> None:
 
 
 def test_what_no_block_holds_beside_the_cheapest_stands_by_its_cost() -> None:
-    """Nothing is judged of the two: that it costs a thousand times as much is all that is known."""
+    """The two have no verdict: only their separate costs are known, one a thousand times the other."""
     (found,) = choose(asked("digest"), digests(), {})
 
     def compare(one: Row, other: Row) -> Toll:
@@ -187,7 +186,7 @@ def test_what_no_block_holds_beside_the_cheapest_stands_by_its_cost() -> None:
 
 
 def test_costs_of_one_place_are_of_the_same_moments() -> None:
-    """One that was measured beside neighbours alone is above all that were not, whatever it costs: then all are so."""
+    """Costs of one place use all samples as soon as one candidate was measured only with neighbours."""
     (found,) = choose(asked("digest"), noisy(digests(), "blake3"), {})
     assert {Moments.ALL} == {one.cost.moments for one in found.priced if one.cost}
     assert "blake3" == found.priced[0].coordinates["choice"]
@@ -196,7 +195,7 @@ def test_costs_of_one_place_are_of_the_same_moments() -> None:
 
 
 def noisy(of: StudyRun, *choices: str) -> StudyRun:
-    """The run with cells whose core was never quiet, which made all that they did dearer by a half."""
+    """Return the run with cells whose core was never quiet, which made them cost 1.5 times as much."""
 
     def busy(chunk: Chunk) -> Chunk:
         cpu_ns = {who: int(1.5 * spent) for who, spent in chunk.cpu_ns.items()}
@@ -212,7 +211,6 @@ def noisy(of: StudyRun, *choices: str) -> StudyRun:
 
 
 def test_what_does_not_qualify_has_its_rules_and_its_cost() -> None:
-    """From the cheapest, each with what it breaks and the clause that says so."""
     (found,) = choose(asked("digest", "asvs-level-2-5.0.0"), digests(), {})
     said = [(one.coordinates["choice"], [r.rule.id for r in one.broken if r.rule]) for one in found.refused]
     assert [("md5", ["11.4.1-digest", "11.2.3"]), ("sha-224", ["11.2.3"])] == said
@@ -223,7 +221,7 @@ def test_what_does_not_qualify_has_its_rules_and_its_cost() -> None:
 
 
 def test_costs_are_compared_within_one_place() -> None:
-    """What is 64 bytes is never set beside what is 4 KiB; coordinates that are given leave the others out."""
+    """64 bytes and 4 KiB are never compared; given coordinates exclude the others."""
     found = choose(asked("digest"), digests(sizes=(64, 4096)), {})
     assert [64, 4096] == [one.where["bytes"] for one in found]
     assert {len(COSTS)} == {sum(len(rank.candidates) for rank in one.ranks) for one in found}
@@ -232,7 +230,7 @@ def test_costs_are_compared_within_one_place() -> None:
 
 
 def stored(*places: Mapping[str, Value]) -> StudyRun:
-    """A run of encrypted storage, in which each place is dearer than the one before."""
+    """Return a run of encrypted storage in which each place costs more than the one before."""
     rows: list[Row] = []
     for times, at in enumerate(places, 1):
         true = [times * one for one in (1.0, 1.0, 2.0, 4.0)]
@@ -245,7 +243,6 @@ def stored(*places: Mapping[str, Value]) -> StudyRun:
 
 
 def test_what_is_asked_makes_the_place() -> None:
-    """Operations, servers and settings that decide nothing, also where not every operation has them."""
     inserts = [{"op": "insert", "rows-per-commit": 250, "durability": one} for one in ("off", "flushed")]
     reads = [{"op": "read", "rows": 10000}, {"op": "read", "rows": 10000, "server": "postgresql", "channel": "tcp"}]
     found = choose(asked("storage"), stored(*inserts, *reads), {})
@@ -271,7 +268,7 @@ def test_what_a_setting_means_nothing_to_stands_beside_each_of_its_values() -> N
 
 
 def of_cells(at: Mapping[str, Value], *cells: tuple[Mapping[str, Value], float]) -> StudyRun:
-    """A run of these cells at such costs over the null choice's."""
+    """Return a run of these cells at these costs relative to the null choice's."""
     true = [1.0, 1.0, *(cost for _, cost in cells)]
     null, repeat, *costs = measured(true, lognormal(0.003), random.Random(3), blocks=20)
     rows = [row({"choice": "none", **at}, null, repeats_ns=repeat, standing=Standing.NULL)]
@@ -281,7 +278,7 @@ def of_cells(at: Mapping[str, Value], *cells: tuple[Mapping[str, Value], float])
 
 @pytest.mark.parametrize("policies", [(), ("tr-02102",)])
 def test_what_is_done_elsewhere_has_a_place_of_its_own(policies: tuple[str, ...]) -> None:
-    """A hash that is made before is part of the cost of a signature with its own: they are never ranked together."""
+    """A prehashed signature and one with its own hash are different work and are never ranked together."""
     digests: list[tuple[Mapping[str, Value], float]] = [
         ({"choice": "ecdsa-p256", "digest": "none"}, 7.0),
         ({"choice": "ecdsa-p256", "digest": "sha-256"}, 8.0),
@@ -303,7 +300,7 @@ HANDSHAKES = [
 
 
 def test_how_it_is_done_is_not_chosen_unless_that_is_asked_about() -> None:
-    """A resumed handshake stands beside no full one, but where a threat depends on what is kept of a session."""
+    """A resumed handshake is not ranked with a full one unless a threat depends on the session's state."""
     run = of_cells({"op": "connect", "server": "embedded"}, *HANDSHAKES)
     found = choose(asked("tls"), run, {})
     assert ["none", "ticket"] == [one.where["resumption"] for one in found]
@@ -312,7 +309,6 @@ def test_how_it_is_done_is_not_chosen_unless_that_is_asked_about() -> None:
 
 
 def test_threats_come_before_costs() -> None:
-    """What does nothing against a threat is refused; what does so on a condition cannot be said."""
     (found,) = choose(asked("digest", threats=("collision",)), digests(), {})
     assert ["md5"] == [one.coordinates["choice"] for one in found.refused]
     assert "two inputs are found" in found.refused[0].broken[0].what
@@ -332,7 +328,7 @@ def choices(some: object) -> set[str]:
 
 
 def test_policies_that_contradict_each_other_are_named_with_both_clauses() -> None:
-    """One refuses ML-KEM by itself, the other all else: nothing meets both."""
+    """One policy refuses ML-KEM by itself, the other everything else: nothing meets both."""
     found = unpriced(asked("key-exchange", "tr-02102-2026-01", "cnsa-2.0-2024-12"))
     assert () == found.qualifies
     (said,) = [one for one in found.contradictions if (one.rule.id, one.other_rule.id) == ("kem", "kem")]
@@ -342,16 +338,16 @@ def test_policies_that_contradict_each_other_are_named_with_both_clauses() -> No
 
 
 def test_a_rule_that_asks_for_what_is_not_there_contradicts_one_that_refuses_it() -> None:
-    """CNSA's pure ML-KEM in TLS is no group of TLSRef's, whether Tollbar has it or not."""
+    """CNSA's pure ML-KEM is no group of TLSRef's, whether Tollbar supports it or not."""
     found = unpriced(asked("tls", "cnsa-2.0-2024-12", "tlsref-intermediate-6.0", "asvs-level-2-5.0.0"))
     said = {(one.rule.id, one.other_policy, one.other_rule.id) for one in found.contradictions}
     assert ("tls-kem", "tlsref-intermediate-6.0", "groups") in said
-    # Certificates of ML-DSA-87 are not what browsers' authorities issue.
+    # Browsers' authorities do not issue certificates of ML-DSA-87.
     assert {("tls-sign", "asvs-level-1-5.0.0", "12.2.2")} == {one for one in said if one[1].startswith("asvs")}
 
 
 def test_a_contradiction_is_of_the_policies_and_not_of_what_was_measured() -> None:
-    """A run without anything that meets both is no contradiction: SHA-512 would, had it been measured."""
+    """A run in which nothing meets both is no contradiction: SHA-512, unmeasured, would."""
     only = {"sha-256": 4.0, "sha3-256": 9.0}
     (found,) = choose(asked("digest", "cnsa-2.0-2024-12", "asvs-level-2-5.0.0"), digests(only), {})
     assert ["sha-384"] == [one.coordinates["choice"] for one in found.qualifies]
@@ -360,7 +356,7 @@ def test_a_contradiction_is_of_the_policies_and_not_of_what_was_measured() -> No
 
 @pytest.mark.parametrize(("on", "known"), [("2020-01-01", False), ("2025-01-01", False), ("2026-11-23", True)])
 def test_before_its_edition_a_policy_says_and_contradicts_nothing(on: str, known: bool) -> None:
-    """TR-02102 of January 2026 is none of 2025, though CNSA is."""
+    """TR-02102 of January 2026 does not exist in 2025; CNSA does."""
     found = unpriced(asked("key-exchange", "tr-02102-2026-01", "cnsa-2.0-2024-12", on=on))
     assert known == bool(found.contradictions)
     assert () == found.qualifies
@@ -373,14 +369,12 @@ def test_before_its_edition_a_policy_says_and_contradicts_nothing(on: str, known
 
 
 def test_policies_that_only_differ_do_not_contradict_each_other() -> None:
-    """Where something meets both, there is no contradiction, however much either refuses."""
     found = unpriced(asked("digest", "tr-02102-2026-01", "cnsa-2.0-2024-12"))
     assert {"sha-384", "sha-512"} == choices(found.qualifies)
     assert () == found.contradictions
 
 
 def test_a_later_day_shows_what_drops_out_by_then() -> None:
-    """What qualifies today and not on that day, with the rule that begins to hold."""
     signatures = {"padding": ("pkcs1", "pss")}
     now = unpriced(asked("signature", "tr-02102-2026-01"), **signatures)
     in_2032 = unpriced(asked("signature", "tr-02102-2026-01", on="2032-01-01"), **signatures)
@@ -394,7 +388,7 @@ def test_a_later_day_shows_what_drops_out_by_then() -> None:
 
 
 def test_where_nothing_qualifies_the_nearest_are_named() -> None:
-    """What breaks the fewest rules, and of these what lacks the least."""
+    """Nearest means the fewest broken rules, then the fewest missing facts."""
     found = unpriced(asked("tls", "cnsa-2.0-2024-12"), certificate=("*",), cipher=("*",))
     assert () == found.qualifies
     assert {"tls-1.3"} == choices(found.nearest)
@@ -416,7 +410,6 @@ def test_tls_meets_cnsa_by_one_key_exchange_certificate_and_cipher(client: str, 
 
 
 def test_silence_of_a_policy_is_no_yes() -> None:
-    """Of what it has no rule on, what is missing is said."""
     found = unpriced(asked("mac", "cnsa-2.0-2024-12"))
     assert () == found.qualifies + found.refused
     reasons = [one.missing[0] for one in found.unsaid]
@@ -424,7 +417,9 @@ def test_silence_of_a_policy_is_no_yes() -> None:
 
 
 def test_the_cells_of_a_family_are_its_choices_with_these_values() -> None:
-    """`*` stands for all values; one that means nothing at a choice makes no second cell; the null choice is none."""
+    """`*` expands to all values; a setting without a meaning at a choice makes no second cell; the null choice is left
+    out.
+    """
     family = families()["signature"]
     found = cells_of(family, {"choice": ("rsa-3072", "ed25519"), "padding": ("*",)})
     assert [("rsa-3072", "pkcs1"), ("rsa-3072", "pss"), ("ed25519", None)] == [
@@ -434,7 +429,6 @@ def test_the_cells_of_a_family_are_its_choices_with_these_values() -> None:
 
 
 def test_a_cell_is_what_its_rulings_are() -> None:
-    """Qualified is what nothing breaks and nothing is missing of."""
     want = asked("digest", "asvs-level-1-5.0.0")
     found = unpriced(want)
     assert {Ruling.MEETS} == {one.ruling for one in found.qualifies}
@@ -456,7 +450,6 @@ BAD = {
 
 @pytest.mark.parametrize("fault", BAD)
 def test_what_is_not_known_has_the_nearest_in_one_line(fault: str) -> None:
-    """An unknown family, policy, threat or day."""
     (family, policies, threats, on), words = BAD[fault]
     with pytest.raises(TollbarError) as caught:
         wanted(family, policies, threats, on)
@@ -466,7 +459,6 @@ def test_what_is_not_known_has_the_nearest_in_one_line(fault: str) -> None:
 
 
 def test_a_policy_of_ones_own_is_chosen_by(tmp_path: Path) -> None:
-    """Its path stands where a name would."""
     path = tmp_path / "ours-1.toml"
     path.write_text(
         '[policy]\ntitle = "Ours"\nby = "Us"\nedition = "1"\ndate = 2026-01-01\nsource = "our handbook"\n'
@@ -477,7 +469,7 @@ def test_a_policy_of_ones_own_is_chosen_by(tmp_path: Path) -> None:
 
 
 def test_the_cost_of_the_cheapest_of_ten_equals_covers() -> None:
-    """It is the least of eight estimates, so that its own interval alone covers in 85 % of cases."""
+    """The cheapest is the least of eight estimates: its own interval alone would cover in 85 % of cases."""
     equals = ("sha-224", "sha-256", "sha-384", "sha-512", "sha-512-256", "sha3-256", "sha3-512", "blake3")
     number = share.of(60, 400)
     covered = wrong = 0

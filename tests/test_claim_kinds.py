@@ -1,4 +1,4 @@
-"""What claims may compare: elapsed time, a component's cost, what users notice, several ratios, growth; and figures."""
+"""Kinds of claims: elapsed time, a component's cost, users' waits, several ratios, growth, and figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tollbar.study import Amount, Claim
 
 
 def with_chunks(one: Row, **changes: Callable[[Chunk], Any]) -> Row:
-    """The same, each chunk changed."""
+    """Return the row with each chunk changed."""
 
     def changed(found: tuple[Trial, ...]) -> tuple[Trial, ...]:
         return tuple(
@@ -31,7 +31,7 @@ def with_chunks(one: Row, **changes: Callable[[Chunk], Any]) -> Row:
 
 
 def test_elapsed_time_is_compared_where_that_was_published() -> None:
-    """Two that cost the same CPU time, of which one waits as long again."""
+    """Both use the same CPU time; one waits as long again."""
     one, other = cells({("a",): 1.0, ("b",): 1.0}, ("choice",))
     other = with_chunks(other, wall_ns=lambda chunk: 2 * chunk.wall_ns)
     of, over = {"choice": "b"}, {"choice": "a"}
@@ -40,7 +40,6 @@ def test_elapsed_time_is_compared_where_that_was_published() -> None:
 
 
 def test_a_component_s_own_cost_is_compared() -> None:
-    """A web server pays half as much with the one, whatever the directory pays beside it."""
 
     def shared(one: Row, web: float) -> Row:
         whole = {RUNNER: lambda chunk: sum(chunk.cpu_ns.values())}
@@ -75,7 +74,6 @@ def test_a_component_s_own_cost_is_compared() -> None:
 def test_of_several_published_ratios_each_may_be_the_true_one(
     published: tuple[float, float], expected: ClaimVerdict
 ) -> None:
-    """What lies between the least and the most of them is still true."""
     assert expected is judge_ratio(interval(1.96, 2.04), published, margin=1.03)
 
 
@@ -89,7 +87,6 @@ def test_of_several_published_ratios_each_may_be_the_true_one(
     ],
 )
 def test_a_difference_may_grow(order: str, last: float, expected: ClaimVerdict) -> None:
-    """The ratio at the second size is held against the ratio at the first."""
     costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): last}
     grown = claim({"choice": "a"}, {"choice": "b"}, order=order, grows={"bytes": (64, 1024)})
     (found,) = results(cells(costs, ("choice", "bytes")), grown)
@@ -103,17 +100,16 @@ def test_a_difference_may_grow(order: str, last: float, expected: ClaimVerdict) 
     [
         (2.0, 4.0, ClaimVerdict.STILL_TRUE),
         (4.0, 2.0, ClaimVerdict.INVERTED),
-        # By less than twice, the one has still more than the other.
+        # The first still has more, by less than twice.
         (1.2, 1.6, ClaimVerdict.STILL_TRUE),
         (1.6, 1.2, ClaimVerdict.INVERTED),
-        # The other one has more at both sizes: from 0.5 to 0.25 the two differ by more, too.
+        # The second has more at both sizes; from 0.5 to 0.25 the distance grows, too.
         (0.5, 0.25, ClaimVerdict.STILL_TRUE),
         (0.25, 0.5, ClaimVerdict.INVERTED),
         (0.8, 1.5, ClaimVerdict.CANNOT_TELL),
     ],
 )
 def test_a_difference_is_wider_whichever_has_more(first: float, last: float, expected: ClaimVerdict) -> None:
-    """What differs by more is told by how far apart the two are; that they have changed places is said."""
     costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): first, ("a", 1024): 1.0, ("b", 1024): last}
     wider = claim({"choice": "a"}, {"choice": "b"}, order="wider", grows={"bytes": (64, 1024)})
     (found,) = results(cells(costs, ("choice", "bytes")), wider)
@@ -123,7 +119,6 @@ def test_a_difference_is_wider_whichever_has_more(first: float, last: float, exp
 
 @pytest.mark.parametrize(("last", "expected"), [(2.0, ClaimVerdict.STILL_TRUE), (3.0, ClaimVerdict.LARGER)])
 def test_a_difference_may_stay_as_it_is(last: float, expected: ClaimVerdict) -> None:
-    """A ratio of what grows is that of the second over the first."""
     costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): last}
     alike = claim({"choice": "a"}, {"choice": "b"}, 1.0, grows={"bytes": (64, 1024)})
     (found,) = results(cells(costs, ("choice", "bytes")), alike)
@@ -131,7 +126,6 @@ def test_a_difference_may_stay_as_it_is(last: float, expected: ClaimVerdict) -> 
 
 
 def test_growth_of_what_nothing_observes_says_so() -> None:
-    """The metric is named."""
     costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): 3.0}
     grown = claim(
         {"choice": "a"}, {"choice": "b"}, order="more", metric="cost", component="kdc", grows={"bytes": (64, 1024)}
@@ -142,7 +136,7 @@ def test_growth_of_what_nothing_observes_says_so() -> None:
 
 @pytest.mark.parametrize(("apart", "expected"), [(1.0, ClaimVerdict.STILL_TRUE), (1.04, ClaimVerdict.CANNOT_TELL)])
 def test_noise_may_have_taken_both_ratios(apart: float, expected: ClaimVerdict) -> None:
-    """A growth of 6 % is not told where A/A pairs are 4 % apart: either ratio may be off by as much."""
+    """A growth of 6 % is undecided with A/A pairs 4 % apart, because either ratio may be off by as much."""
     costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): 2.12}
     grown = claim({"choice": "a"}, {"choice": "b"}, order="more", grows={"bytes": (64, 1024)})
     (found,) = results(cells(costs, ("choice", "bytes")), grown, apart=apart)
@@ -150,14 +144,12 @@ def test_noise_may_have_taken_both_ratios(apart: float, expected: ClaimVerdict) 
 
 
 def test_a_difference_at_one_size_alone_does_not_grow() -> None:
-    """It says which is missing."""
     grown = claim({"choice": "a"}, {"choice": "b"}, order="more", grows={"bytes": (64, 1024)})
     (found,) = results(cells({("a", 64): 1.0, ("b", 64): 2.0}, ("choice", "bytes")), grown)
     assert (ClaimVerdict.CANNOT_TELL, "only one of both sizes was measured here") == (found.verdict, found.reason)
 
 
 def test_a_published_figure_stands_beside_today_s() -> None:
-    """In its own unit, without a verdict; what cannot be tried here says why."""
     figure = Claim("says", {"choice": "a"}, {}, "cost", None, None, None, published=(Amount(7.7, "ms", "7.7 ms"),))
     never = Claim("says", {}, {}, "cost", None, None, None, untestable="Linux has no such mode")
     shown, untried = results(cells({("a",): 1.0}, ("choice",)), figure, never)
@@ -169,7 +161,7 @@ def test_a_published_figure_stands_beside_today_s() -> None:
 
 @pytest.mark.parametrize(("busy_ns", "expected"), [(0.9, "client-bound"), (0.1, None)])
 def test_a_rate_of_a_busy_client_is_not_told(busy_ns: float, expected: str | None) -> None:
-    """Twice the requests a second, unless the client was what limited them."""
+    """The rate is twice as high, unless the client was the limit."""
 
     def loaded(found: tuple[Trial, ...], rate: int) -> tuple[Trial, ...]:
         server = ComponentRecord(cpu_ns=9 * 10**8, memory_bytes=1)

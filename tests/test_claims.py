@@ -26,7 +26,7 @@ from tollbar.core.stats import Interval
     [
         (2.0, 1.92, 2.08, ClaimVerdict.STILL_TRUE),
         (2.0, 1.91, 2.10, ClaimVerdict.STILL_TRUE),
-        # A tenth of what it has more, and no less than what the study ignores.
+        # The tolerance is a tenth of the difference, and at least the study's threshold.
         (2.0, 1.82, 2.20, ClaimVerdict.CANNOT_TELL),
         (1.12, 1.04, 1.06, ClaimVerdict.SMALLER),
         (1.12, 1.10, 1.14, ClaimVerdict.STILL_TRUE),
@@ -60,7 +60,6 @@ from tollbar.core.stats import Interval
     ],
 )
 def test_ratios(published: float, low: float, high: float, expected: ClaimVerdict) -> None:
-    """The table of verdicts on a published ratio."""
     assert expected is judge_ratio(interval(low, high), (published, published), margin=1.03)
 
 
@@ -81,13 +80,11 @@ def test_ratios(published: float, low: float, high: float, expected: ClaimVerdic
     ],
 )
 def test_orders(order: str, low: float, high: float, expected: ClaimVerdict) -> None:
-    """The table of verdicts on a published order."""
     assert expected is judge_order(interval(low, high), order, 1.03)
 
 
 @given(st.floats(0.1, 10), st.floats(0.1, 10), st.floats(1, 2))
 def test_a_claim_turned_round_has_the_same_verdict(published: float, low: float, width: float) -> None:
-    """`Half of the one` and `twice the other` are one claim."""
     there = judge_ratio(interval(low, low * width), (published, published), 1.03)
     back = judge_ratio(interval(1 / (low * width), 1 / low), (1 / published, 1 / published), 1.03)
     # On a border the last bit may fall on either side.
@@ -102,25 +99,25 @@ def borders(published: float) -> tuple[float, ...]:
 
 @given(st.floats(0.1, 10), st.floats(0, 0.01), st.floats(1.001, 1.1))
 def test_what_is_still_true_moves_as_little_as_what_was_published(published: float, by: float, margin: float) -> None:
-    """Both borders rise with the published ratio, and by no more than a tenth more than it: there is no jump."""
+    """Both borders rise with the published ratio, by at most a tenth more than it: there is no jump."""
     here, there = _tolerated(published, margin), _tolerated(published * math.exp(by), margin)
     for one, other in zip(here, there, strict=True):
         assert -1e-9 <= math.log(other / one) <= 1.1 * by + 1e-9
     assert here[0] * margin <= published * (1 + 1e-9)
     assert published * margin <= here[1] * (1 + 1e-9)
-    # Seen from the other side the borders are the same.
+    # The borders of the inverse ratio are the inverse borders.
     low, high = _tolerated(1 / published, margin)
     assert (pytest.approx(1 / high), pytest.approx(1 / low)) == here
 
 
 def test_two_that_are_alike_are_so_within_what_the_study_ignores() -> None:
-    """×1.00 has the rule that ×1.01 has; where a toll would be free, `they are alike` is still true."""
+    """×1.00 has the rule that ×1.01 has; where a toll would be *free*, the claim of equality is still true."""
     assert pytest.approx((1 / 1.03, 1.03)) == _tolerated(1.0, 1.03)
     assert pytest.approx((1.01 / 1.03, 1.01 * 1.03)) == _tolerated(1.01, 1.03)
 
 
 def test_capacity_is_one_over_cost() -> None:
-    """Half the cost is twice the capacity, and the ratio stays in the claim's own direction and is named."""
+    """Half the cost is twice the capacity; the ratio keeps the claim's direction and is labelled."""
     rows = cells({("md5",): 1.0, ("sha-1",): 2.0}, ("choice",))
     of, over = {"choice": "md5"}, {"choice": "sha-1"}
     found = results(rows, claim(of, over, 2.0), claim(of, over, 0.5, metric="cost"), claim(over, of, 0.5))
@@ -133,7 +130,6 @@ def test_capacity_is_one_over_cost() -> None:
 
 
 def test_measured_rates_stand_beside() -> None:
-    """What both sides answered a second is shown, and decides nothing: the client may have been the bottleneck."""
     rows = [
         replace(r, trials=tuple(replace(t, load=LoadRecord(requests=rate, wall_ns=10**9)) for t in r.trials))
         for r, rate in zip(cells({("a",): 1.0, ("b",): 2.0}, ("choice",)), (900, 800), strict=True)
@@ -147,7 +143,7 @@ def test_measured_rates_stand_beside() -> None:
 def test_nothing_is_told_that_is_nearer_than_repeats(
     apart: float, expected: ClaimVerdict, ratio: float | None, order: str | None
 ) -> None:
-    """A border that is no further off than the baseline was from itself is not told apart, a number's or an order's."""
+    """A border within the baseline's own A/A difference leaves the claim undecided."""
     changes = {"order": order} if order else {}
     rows = cells({("a",): 1.0, ("b",): 2.06 if ratio else 1.05}, ("choice",))
     (found,) = results(rows, claim({"choice": "a"}, {"choice": "b"}, ratio, **changes), apart=apart)
@@ -156,7 +152,7 @@ def test_nothing_is_told_that_is_nearer_than_repeats(
 
 
 def test_without_repeats_nothing_is_told() -> None:
-    """A study in which nothing was measured twice does not know its noise."""
+    """Without A/A pairs the study does not know its noise."""
     found = judge_study(
         study_run(
             cells({("a",): 1.0, ("b",): 2.0}, ("choice",)),
@@ -170,7 +166,6 @@ def test_without_repeats_nothing_is_told() -> None:
 
 
 def test_one_result_for_each_place() -> None:
-    """What the claim leaves open is tried everywhere, and the place is named."""
     costs: dict[tuple[Value, ...], float] = {
         ("md5", "openssl 3", 64): 1.0, ("sha-1", "openssl 3", 64): 2.0,
         ("md5", "openssl 3", 1024): 1.0, ("sha-1", "openssl 3", 1024): 1.5,
@@ -188,7 +183,6 @@ def test_one_result_for_each_place() -> None:
 
 
 def test_what_only_one_side_names_is_free_on_the_other() -> None:
-    """A claim of one provider's digest over another digest is tried against each provider of that."""
     costs: dict[tuple[Value, ...], float] = {("a", "p"): 1.0, ("b", "p"): 2.0, ("b", "q"): 4.0}
     rows = cells(costs, ("choice", "provider"))
     found = results(rows, claim({"choice": "a", "provider": "p"}, {"choice": "b"}, 2.0))
@@ -199,7 +193,7 @@ def test_what_only_one_side_names_is_free_on_the_other() -> None:
 
 
 def test_a_setting_of_one_side_alone_does_not_stand_in_the_way() -> None:
-    """RSA has a padding and Ed25519 has none: they are compared, and the padding is named."""
+    """RSA has a padding and Ed25519 does not: they are compared, and the padding is named."""
     one, *others = measured([1.0, 2.0, 3.0], lognormal(0.01), random.Random(4), blocks=20)
     rows = [
         row({"choice": "ed25519"}, one),
@@ -215,7 +209,6 @@ def test_a_setting_of_one_side_alone_does_not_stand_in_the_way() -> None:
 
 
 def test_a_cell_over_itself_uses_its_repeat() -> None:
-    """A claim that names one cell twice is tried on the baseline's two visits."""
     costs, repeats = measured([1.0, 1.0], lognormal(0.002), random.Random(3), blocks=20)
     same = {"choice": "none"}
     (found,) = results([row(same, costs, repeats_ns=repeats)], claim(same, same, 1.0))
@@ -233,14 +226,12 @@ def test_a_cell_over_itself_uses_its_repeat() -> None:
     ],
 )
 def test_too_few_blocks_do_not_contradict_themselves(both: int, carry: int, expected: str) -> None:
-    """How many there are is said, and how many an interval needs only where there are fewer."""
     rows = [row({"choice": "a"}, [100.0] * 5), row({"choice": "b"}, [100.0] * both)]
     ledger = Ledger(rows, Terms(0.03, 1))
     assert expected == _too_few(*rows, Interval(1.0, 0.0, math.inf, 0.95, carry), ledger)
 
 
 def test_what_cannot_be_tried_says_why() -> None:
-    """Nothing here, nothing alike, failed, too few blocks, not enough blocks: each has its reason."""
     rows = cells({("a", "p"): 1.0, ("b", "q"): 2.0}, ("choice", "provider"))
     failed = row({"choice": "c", "provider": "p"}, outcome=Outcome.FAILED, reason="wrong answer")
     short = row({"choice": "d", "provider": "p"}, [100.0] * 3)

@@ -1,4 +1,4 @@
-"""The command line as a user sees it: help, errors, exit status, what goes where."""
+"""The command line as a user sees it: help, errors, exit status, output streams."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(tollbar: Tollbar, name: str) -> None:
-    """`--help` gives the first line of the function's docstring, and the docstring an example."""
     place, line = COMMANDS[name]
     module, _, function = place.partition(":")
     docstring = getattr(importlib.import_module(f"tollbar.cli.{module}"), function).__doc__
@@ -42,7 +41,6 @@ def test_every_command_has_help_with_an_example(tollbar: Tollbar, name: str) -> 
 
 
 def test_help_lists_every_command(tollbar: Tollbar) -> None:
-    """The first page names every command and the exit statuses."""
     shown = tollbar("--help").stdout
     assert all(name in shown for name in COMMANDS)
     assert "Exit status" in shown
@@ -64,7 +62,6 @@ ERRORS = {
 
 @pytest.mark.parametrize("fault", ERRORS)
 def test_a_bad_command_is_refused_in_words(tollbar: Tollbar, tmp_path: Path, fault: str) -> None:
-    """Bad input ends with status 2, words on standard error, nothing on standard output, no traceback."""
     (tmp_path / "README.md").write_text("not a library\n")
     arguments, words = ERRORS[fault]
     done = tollbar(*arguments)
@@ -75,7 +72,6 @@ def test_a_bad_command_is_refused_in_words(tollbar: Tollbar, tmp_path: Path, fau
 
 
 def test_a_library_that_is_no_libcrypto_is_refused(tollbar: Tollbar) -> None:
-    """Another shared object is told from a libcrypto by what it lacks."""
     libc = re.search(r"(/\S*libc\.so\.6)", Path("/proc/self/maps").read_text())
     assert libc
     done = tollbar("run", "digests", "--library", libc.group(1))
@@ -84,7 +80,6 @@ def test_a_library_that_is_no_libcrypto_is_refused(tollbar: Tollbar) -> None:
 
 
 def test_a_report_that_cannot_be_written_is_said(tollbar: Tollbar, fake_runs: Path, tmp_path: Path) -> None:
-    """A report into a directory that is not there is an error in words, and the run is as it was."""
     done = tollbar("report", fake_runs / "one", "--output", tmp_path / "none" / "report.html")
     assert 2 == done.returncode
     assert "cannot be written: No such file or directory" in done.stderr
@@ -93,16 +88,14 @@ def test_a_report_that_cannot_be_written_is_said(tollbar: Tollbar, fake_runs: Pa
 @pytest.mark.share(2)
 @pytest.mark.parametrize("module", sorted({module.partition(":")[0] for module, _ in COMMANDS.values()}))
 def test_the_module_of_a_command_can_be_imported_first(module: str) -> None:
-    """As where that command is called; most tests have it from a process that has imported all of them."""
     words = [sys.executable, "-c", f"import tollbar.cli.{module}"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (0, "") == (done.returncode, done.stderr)
 
 
 def test_lists_are_tables_or_json(tollbar: Tollbar) -> None:
-    """What is listed for people is listed for programs too."""
     listed = {}
-    # That of providers asks the runner of each platform.
+    # The table of providers is left out: it asks the runner of each platform.
     tables = share.of(("studies", "families", "choices"), ("studies", "families", "choices", "providers"))
     for what in ("studies", "families", "choices", "providers"):
         assert what not in tables or 0 == tollbar("list", what).returncode
@@ -113,7 +106,6 @@ def test_lists_are_tables_or_json(tollbar: Tollbar) -> None:
 
 
 def test_show_gives_the_task_that_a_runner_gets(tollbar: Tollbar) -> None:
-    """The shown task can be handed to the engine as it stands."""
     shown = json.loads(tollbar("show", "digests", "sha-256 rustcrypto 4096", "--json").stdout)
     task = {**shown["task"], "mode": "verify"}
     answer = subprocess.run(shown["runner"], input=json.dumps(task), capture_output=True, text=True, timeout=PATIENCE_S)
@@ -121,21 +113,20 @@ def test_show_gives_the_task_that_a_runner_gets(tollbar: Tollbar) -> None:
 
 
 def test_plan_measures_nothing(tollbar: Tollbar, tmp_path: Path) -> None:
-    """A plan says how many trials and how long, and leaves no directory."""
     planned = json.loads(tollbar("plan", "self-test", "--json").stdout)
     assert 4 == planned["studies"][0]["cells"]
     assert not (tmp_path / "runs").exists()
 
 
 def test_verify_proves_without_measuring(tollbar: Tollbar) -> None:
-    """Every cell of the self-test meets its known answer."""
+    """Uses every cell of the self-test."""
     proven = json.loads(tollbar("verify", "self-test", "--json").stdout)
     assert {"ok"} == {one["outcome"] for one in proven}
     assert all(one["known_answers"] >= 1 for one in proven)
 
 
 def _imported(code: str) -> set[str]:
-    """What a fresh interpreter has imported at its end, beyond its own start."""
+    """Return the modules that a fresh interpreter has imported at its end, beyond its start."""
     at_exit = "import atexit, sys; own = set(sys.modules); atexit.register(lambda: print(*set(sys.modules) - own))"
     done = subprocess.run([sys.executable, "-c", f"{at_exit}; {code}"], capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split())
@@ -143,7 +134,7 @@ def _imported(code: str) -> set[str]:
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
 def test_help_imports_next_to_nothing(words: list[str]) -> None:
-    """A page of help needs six modules of Tollbar, no package of another project, and little of Python's own."""
+    """Printing help needs six modules of Tollbar and no third-party package."""
     imported = _imported(f"from tollbar import cli; sys.argv = ['tollbar', *{words}]; cli.main()")
     others = {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names}
     assert {
@@ -154,13 +145,12 @@ def test_help_imports_next_to_nothing(words: list[str]) -> None:
         "tollbar.core.renamed",
         "tollbar.core.spelling",
     } == others - {"tollbar.cli.pages"}
-    # Some forty for the first page, and most of 110 to find the version; to run a command takes 500.
+    # The first page needs some 40, finding the version most of 110; running a command takes 500.
     assert len(imported) <= 130
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_every_option_with_its_meaning(tollbar: Tollbar, name: str) -> None:
-    """Each parameter of the function stands in its help, as it is typed, with what the docstring says of it."""
     place, _ = COMMANDS[name]
     module, _, function = place.partition(":")
     command = getattr(importlib.import_module(f"tollbar.cli.{module}"), function)
@@ -173,7 +163,7 @@ def test_help_has_every_option_with_its_meaning(tollbar: Tollbar, name: str) -> 
 
 
 def _typed(command: Callable[..., object]) -> list[str]:
-    """Every parameter as it is typed; of options that several commands share, each."""
+    """Return every parameter as the user types it, including each shared option."""
     typed = []
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         is_option = parameter.kind is parameter.KEYWORD_ONLY
@@ -188,24 +178,22 @@ def _typed(command: Callable[..., object]) -> list[str]:
 
 
 def _option(name: str, hint: object) -> str:
-    """The option of a parameter: as its annotation has it, or else by its own name."""
+    """Return a parameter's option from its annotation, or else from its name."""
     named = [name for one in getattr(hint, "__metadata__", ()) for name in getattr(one, "name", None) or ()]
     return str(named[0]) if named else f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def test_a_command_imports_nothing_that_only_a_report_or_an_export_needs() -> None:
-    """Nothing that draws or writes tables is paid for by every command."""
     assert set() == {"altair", "vl_convert", "pyarrow", "pandas", "scipy"} & _imported("import tollbar.cli.run")
 
 
 def test_colour_is_left_out_on_request(tollbar: Tollbar) -> None:
-    """With NO_COLOR, and into a pipe, there are no escape codes."""
     assert "\x1b" not in tollbar("list", "studies").stdout
     assert "\x1b" not in tollbar("run", "digets").stderr
 
 
 def test_too_few_blocks_are_said_before_measuring(tollbar: Tollbar, short_study: Path) -> None:
-    """No interval can come of three blocks, whatever they show; four are enough to try."""
+    """Three blocks never give an interval; four can."""
     said = tollbar("run", short_study, "--blocks", 3, "--no-report").stderr
     assert "3 blocks cannot carry an interval, so that every verdict will be unclear" in said
     assert "--blocks 4" in said
@@ -213,7 +201,7 @@ def test_too_few_blocks_are_said_before_measuring(tollbar: Tollbar, short_study:
 
 
 def test_no_command_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counting takes time that would be measured: what the environment asks for is not handed on."""
+    """Coverage counting from the environment is disabled in commands, because it takes time that would be measured."""
     monkeypatch.setenv("TOLLBAR_COUNT_CALLS", "1")
     monkeypatch.setattr("sys.argv", ["tollbar", "--version"])
     with pytest.raises(SystemExit) as ended:
@@ -222,14 +210,14 @@ def test_no_command_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TOLLBAR_COUNT_CALLS" not in os.environ
 
 
-# Which status each has; what is typed ends with one of its own, so that a prompt comes.
+# Expected status for each signal; a signal typed at the terminal has a status of its own so that a prompt comes.
 ENDS = {signal.SIGINT: cli.ExitStatus.INTERRUPTED, signal.SIGTERM: -signal.SIGTERM}
 
 
 def _ended_in(module: str, folder: Path) -> tuple[int, str, str]:
-    """Status and words of a command that is all of this module."""
+    """Return the status and the output of a command that consists of this code."""
     (folder / "models.py").write_text(module)
-    # What starts the tests may have it ignored.
+    # The process that starts the tests may ignore the signal.
     code = (
         "import signal, sys; from tollbar import cli; cli.__path__.append(sys.argv[1]); "
         "signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -241,7 +229,7 @@ def _ended_in(module: str, folder: Path) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("how", ENDS)
 def test_a_command_is_ended_whatever_is_made_of_the_exception(tmp_path: Path, how: signal.Signals) -> None:
-    """As Pydantic makes another of it, with its name, while it builds a model, at the start and later."""
+    """Pydantic wraps the exception while it builds a model; covered at the start and later."""
     module = f"""
 import os, time
 try:
@@ -257,7 +245,6 @@ def look() -> None:
 
 
 def test_an_error_that_no_signal_made_is_shown(tmp_path: Path) -> None:
-    """Whatever it says."""
     status, _, said = _ended_in('raise ValueError("KeyboardInterrupt")', tmp_path)
     assert 1 == status
     assert "ValueError: KeyboardInterrupt" in said
@@ -282,13 +269,13 @@ class Held:
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("then_s", [0, 10])
 def test_a_command_is_ended_though_a_finalizer_is_under_way(tmp_path: Path, how: signal.Signals, then_s: float) -> None:
-    """Python ignores what is raised in one: the signal was lost, and the run went on to its end, near or far."""
+    """Python ignores exceptions raised in a finalizer: the signal would be lost and the run would go on."""
     module = f"{STRUCK}\ndef look() -> None:\n    held = Held({int(how)})\n    del held\n    time.sleep({then_s})\n"
     assert (ENDS[how], "", "") == _ended_in(module, tmp_path)
 
 
 def test_two_signals_in_one_finalizer_end_the_command(tmp_path: Path) -> None:
-    """Of which one finds the hook for what the other has raised, and has a status that says more."""
+    """The second signal finds the hook installed for the first, and has a status that says more."""
     signals = f"{int(signal.SIGINT)}, {int(signal.SIGTERM)}"
     module = f"{STRUCK}\ndef look() -> None:\n    held = Held({signals})\n    del held\n    time.sleep(10)\n"
     status, _, _ = _ended_in(module, tmp_path)
@@ -296,7 +283,6 @@ def test_two_signals_in_one_finalizer_end_the_command(tmp_path: Path) -> None:
 
 
 def test_a_signal_after_the_end_changes_no_status(tmp_path: Path) -> None:
-    """Nothing is left to be ended but Python itself."""
     strike = f"os.kill(os.getpid(), {int(signal.SIGINT)})"
     module = f"{STRUCK}\ndef look() -> None:\n    atexit.register(lambda: ({strike}, time.sleep(0.1)))\n"
     status, _, _ = _ended_in(module, tmp_path)

@@ -1,5 +1,4 @@
-"""Where the load client is: on the server's core in rounds, with all that answers it, and off it in the throughput
-phase."""
+"""The load client's core: shared with the server in rounds, separate in the throughput phase."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ accounts  = [1000]
 transport = ["clear"]
 {settings}
 """
-# What answers the server, and how it is had: services of the run and of the trial, a proxy, and another server.
+# Components behind the server and the way they are reached: services of run and trial, a proxy, another server.
 BEHIND = {
     "postgresql-accounts": ("httpd", "basic", 'store = ["sql"]\npassword-hash = ["bcrypt"]'),
     "mit": ("httpd", "kerberos", 'directory = ["mit"]\ngroups = [50]\nruns = ["in-server"]'),
@@ -74,7 +73,7 @@ Cores = frozenset[int]
 
 @pytest.fixture
 def core() -> Iterator[int]:
-    """The measuring core, which the lab keeps off."""
+    """Yield the measuring core while the lab keeps off it."""
     cores, core = os.sched_getaffinity(0), machine.measuring_core()
     if core is None:
         lacking("one core has no other beside it")
@@ -85,7 +84,7 @@ def core() -> Iterator[int]:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Cores, Cores]]:
-    """For each chunk its length, the cores that the client's processes may use, and those of the servers'."""
+    """Record each chunk's length, the client's cores and the servers' cores."""
     found: list[tuple[float, Cores, Cores]] = []
     servers: list[StartedServer] = []
     start, advance = driver.start, Session.advance
@@ -96,7 +95,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Cores, Cores]]:
 
     def advanced(session: Session, seconds: float, *more: Any, **named: Any) -> ChunkRecord:
         roots = [pid for server in servers for pid in server.components.values()]
-        # The probe and the chain are asked for one operation, and for no time.
+        # The probe and the chain are asked for one operation without a time.
         if seconds or more[0] > 1:
             found.append((seconds, cores_of(session.pid), cores_of(*roots)))
         return advance(session, seconds, *more, **named)
@@ -107,10 +106,10 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Cores, Cores]]:
 
 
 def cores_of(*roots: int) -> Cores:
-    """The cores that any thread of these processes, or of any below them, may use."""
+    """Return the cores that any thread of these process trees may use."""
     threads = []
     for pid in (pid for root in roots for pid in proc.tree(root)):
-        # Some of a database's end meanwhile, by themselves.
+        # Some of a database's processes end meanwhile, by themselves.
         with suppress(FileNotFoundError, ProcessLookupError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 with suppress(FileNotFoundError, ProcessLookupError):
@@ -121,12 +120,12 @@ def cores_of(*roots: int) -> Cores:
 
 
 def cells(text: str) -> Sequence[Cell]:
-    """The cells of a study."""
+    """Return the cells of a study."""
     return plan.make([study.read("some", text, where="some.toml")], seed=1).studies[0].cells
 
 
 def measured(text: str, core: int | None) -> Trial:
-    """A trial of a study's one cell, with its throughput phase."""
+    """Return a trial of a study's one cell, with its throughput phase."""
     (cell,) = cells(text)
     (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
     with Sandbox() as sandbox:
@@ -163,7 +162,7 @@ vary      = { op = ["read"], rows = [100] }
 @pytest.mark.share(2)
 @pytest.mark.parametrize("name", BATCHES)
 def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Every second member becomes ready on another core; no thread of any is there any more when rounds begin."""
+    """Every second member becomes ready on another core; when rounds begin all threads are on the measured one."""
     if name in ("postgresql", "a service of the run"):
         here("postgresql")
     (one,) = plan.make([study.read("some", BATCHES[name], where="some.toml")], seed=1).studies
@@ -190,13 +189,13 @@ def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: p
     assert [(Outcome.OK, None)] * len(visits) == [(trial.outcome, trial.reason) for trial in trials]
     places = [{core}, {machine.client_core(core)}]
     assert [places[number % 2] for number in range(len(visits))] == begun[: len(visits)]
-    # The probe is ready last, and in a first run the chain with it.
+    # The probe is ready last, in a first run together with the chain.
     assert {frozenset({core})} == {frozenset(cores) for cores in begun[len(visits) :]}
     assert [{core}] * len(visits) == found
 
 
 def test_what_does_not_fit_into_memory_twice_becomes_ready_in_turn(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two password hashes of half of the memory each are never at work together."""
+    """Two password hashes that need half of the memory each never run together."""
     begun: list[int | None] = []
     start = members._start
     monkeypatch.setattr(members, "_start", lambda *given: (begun.append(given[4]), start(*given)))
@@ -222,13 +221,12 @@ def test_what_has_memory_of_its_own_is_no_place_to_begin(monkeypatch: pytest.Mon
 def test_the_client_leaves_the_server_s_core_for_the_phase_alone(
     core: int, seen: list[tuple[float, Cores, Cores]]
 ) -> None:
-    """Every thread of it, and no thread of the server, which stays where it is."""
     trial = measured(SERVED.format(load=""), core)
     assert (Outcome.OK, None) == (trial.outcome, trial.reason)
     apart = machine.client_core(core)
-    # The first says how many requests fill its time, and the others have as many.
+    # The first chunk reports how many requests fill its time; the others use that number.
     first, later = (0.005, {core}, {core}), (0.0, {core}, {core})
-    # Whatever is made up is like the rounds before.
+    # Extra rounds are like the rounds before.
     assert [first, later, (members.PHASE_S, {apart}, {core})] == seen[:3]
     assert all(later == each for each in seen[3:])
     assert trial.load is not None
@@ -236,7 +234,6 @@ def test_the_client_leaves_the_server_s_core_for_the_phase_alone(
 
 
 def test_a_client_that_is_apart_stays_so(core: int, seen: list[tuple[float, Cores, Cores]]) -> None:
-    """Where a study says `apart`, rounds have the client on a core of its own too, and the cell says so."""
     text = SERVED.format(load='client = ["apart"], ')
     assert Outcome.OK == measured(text, core).outcome
     assert 3 <= len(seen)
@@ -247,7 +244,6 @@ def test_a_client_that_is_apart_stays_so(core: int, seen: list[tuple[float, Core
 def test_where_there_is_one_core_nothing_moves(
     monkeypatch: pytest.MonkeyPatch, seen: list[tuple[float, Cores, Cores]]
 ) -> None:
-    """The throughput phase is measured all the same: its marks say what the one core limits."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})
     try:
@@ -262,7 +258,6 @@ def test_where_there_is_one_core_nothing_moves(
 
 
 def test_a_client_that_cannot_be_moved_has_failed(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its trial says which core was not to be had, and no throughput phase is taken on the server's core instead."""
     monkeypatch.setattr(machine, "client_core", lambda core=None: 4095)
     trial = measured(SERVED.format(load=""), core)
     assert (Outcome.FAILED, None) == (trial.outcome, trial.load)
@@ -272,7 +267,6 @@ def test_a_client_that_cannot_be_moved_has_failed(core: int, monkeypatch: pytest
 @pytest.mark.share(0)
 @pytest.mark.parametrize("name", BEHIND)
 def test_what_answers_the_server_is_on_its_core(core: int, name: str) -> None:
-    """Every process of every component, those that are for the whole run as well."""
     server, choice, settings = BEHIND[name]
     for needed in {server, name, *(["mit"] if "mit" in settings else [])}:
         here(needed)
@@ -290,7 +284,7 @@ def test_what_answers_the_server_is_on_its_core(core: int, name: str) -> None:
 
 
 def test_a_server_of_the_user_s_own_is_asked_from_another_core(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In rounds and in the throughput phase: which core it is on is the user's to say."""
+    """The user places that server; Tollbar keeps off its core in rounds and in the throughput phase."""
     monkeypatch.setattr(Remote, "fault", lambda remote: None)
     (cell,) = cells(OF_URL.format(port=1, load="users = [2]"))
     with workloads.of(cell).up(cell, 1, None, core) as work:
@@ -298,14 +292,12 @@ def test_a_server_of_the_user_s_own_is_asked_from_another_core(core: int, monkey
 
 
 def test_no_client_is_beside_a_server_of_the_user_s_own() -> None:
-    """It is refused in words, before anything starts; `apart` is what it is."""
     with pytest.raises(TollbarError, match="which core a server of your own is on is not known"):
         cells(OF_URL.format(port=1, load='client = ["beside", "apart"]'))
     assert ["apart"] == [c.coordinates["client"] for c in cells(OF_URL.format(port=1, load='client = ["apart"]'))]
 
 
 def test_waking_asks_from_both_cores_and_nothing_else_says_so() -> None:
-    """Each of its cells stands beside the same one with the client on the server's core; others have their old keys."""
     (one,) = plan.make(study.load(["waking"]), seed=1).studies
     places = [(cell.coordinates["op"], cell.coordinates["users"], cell.coordinates["client"]) for cell in one.cells]
     wanted = {(op, n, at) for op in ("request", "connect") for n in (1, 2, 8, 32) for at in ("beside", "apart")}
@@ -318,7 +310,6 @@ def test_waking_asks_from_both_cores_and_nothing_else_says_so() -> None:
 
 
 def test_a_load_without_a_phase_has_no_rate() -> None:
-    """What chunks asked is known; how fast, and how long answers took, they cannot say."""
     chunk = ChunkRecord(
         operations=3,
         cpu_ns=1000,
@@ -342,7 +333,6 @@ def _told(load: LoadRecord) -> tuple[Any, ...]:
 
 
 def test_waits_of_the_phase_are_its_own() -> None:
-    """What the client waited in rounds, for the server that it shares a core with, contends with nothing."""
     chunk = ChunkRecord(operations=1, cpu_ns=1, wall_ns=1000)
     waited = chunk.model_copy(update={"observed": Observed(client_run_queue_wait_ns=300)})
     last = Record(outcome=Outcome.OK, load=Totals.model_validate({"client_run_queue_wait_ns": 10**9}))

@@ -1,4 +1,4 @@
-"""`compare`: which status two runs side by side have, by what rose, what failed and what could not tell."""
+"""`compare`: exit status of two runs by increases, failures and undecided rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from conftest import Tollbar
 
 
 def test_a_comparison_fails_only_beyond_what_is_allowed(tollbar: Tollbar, fake_runs: Path) -> None:
-    """Two runs of the same work pass, and a limit that is no share is refused."""
     one, other = fake_runs / "one", fake_runs / "other"
     passed = tollbar("compare", one, other, "--fail-above", "20%")
     assert (0, True) == (passed.returncode, "Nothing became dearer by more than 20 %" in passed.stdout)
@@ -27,7 +26,7 @@ def test_a_comparison_fails_only_beyond_what_is_allowed(tollbar: Tollbar, fake_r
 
 
 def slow_down(path: Path, choice: str, times: float) -> None:
-    """Alters a run's results, such that each chunk of a choice took so many times as long."""
+    """Multiply the time of each chunk of a choice in a run's results."""
     with contextlib.closing(sqlite3.connect(path)) as database, database:
         found = database.execute(
             "select trial, component, metric, by_round from observation join trial on trial.id = trial"
@@ -43,7 +42,6 @@ def slow_down(path: Path, choice: str, times: float) -> None:
 
 
 def test_a_comparison_with_a_slower_run_has_status_1(tollbar: Tollbar, fake_runs: Path) -> None:
-    """Where each chunk of a choice took half as long again, and the others as long as before."""
     one, other = fake_runs / "one", fake_runs / "other"
     slow_down(other / "results.sqlite", "spin-2", 1.5)
     failed = tollbar("compare", one, other, "--fail-above", "5%")
@@ -57,14 +55,14 @@ def test_a_comparison_with_a_slower_run_has_status_1(tollbar: Tollbar, fake_runs
 
 
 def alter(path: Path, *statements: str) -> None:
-    """Alters a run's results by these statements; `%` stands for any choice in a cell's key."""
+    """Alter a run's results by these statements; `%` in a cell's key means any choice."""
     with contextlib.closing(sqlite3.connect(path / "results.sqlite")) as database, database:
         for statement in statements:
             assert database.execute(statement).rowcount > 0
 
 
 def failed(choice: str) -> tuple[str, str]:
-    """What makes the cells of a choice fail their proof."""
+    """Return the statements that make the cells of a choice fail their proof."""
     at = f"like '%\"{choice}\"%'"
     return (
         f"delete from trial where cell {at}",
@@ -73,7 +71,7 @@ def failed(choice: str) -> tuple[str, str]:
 
 
 EVERY, FEW = "spin-%", ("delete from trial where block > 0", "delete from batch where block > 0")
-# Without a trial there is no batch either.
+# A run without trials has no batches either.
 NOTHING = (*failed(EVERY), "delete from batch")
 ALONE = tuple(statement for choice in ("spin-2", "spin-1-again") for statement in failed(choice))
 COST_HINT = "hint: `--metric cost` looks at CPU time itself, of which 1 row could show it"
@@ -83,13 +81,13 @@ COST_HINT = "hint: `--metric cost` looks at CPU time itself, of which 1 row coul
 @pytest.mark.parametrize(
     ("before", "after", "words", "status", "said"),
     [
-        # As many rows fail as there are.
+        # Each failed row counts.
         ((), failed("spin-2"), (), 1, "1 row measured in one has no cost in other: 1 failed, 0 gone."),
         ((), NOTHING, (), 1, "3 rows measured in one have no cost in other: 3 failed, 0 gone."),
         ((), failed("spin-2"), (), 1, "· spin: in other: wrong answer"),
-        # What failed before, and does not now, is no fault of the second run.
+        # A row that already failed in the first run is no fault of the second.
         (failed("spin-2"), (), (), 0, "1 of 2 rows could have shown it."),
-        # Nothing could tell: no ratio is left, too few blocks, or nothing was measured in either run.
+        # Nothing can be decided: no ratio is left, too few blocks, or no measurement in either run.
         (ALONE, ALONE, (), 3, COST_HINT),
         (ALONE, ALONE, ("--metric", "cost"), 0, "1 of 1 row could have shown it."),
         (FEW, FEW, ("--metric", "cost"), 3, "No row could have shown a rise by more than 30 %"),
@@ -105,7 +103,6 @@ def test_what_failed_or_could_not_tell_has_its_status(
     status: int,
     said: str,
 ) -> None:
-    """Rows that failed in the second run count as those that rose; where no row could tell, that is the status."""
     one, other = fake_runs / "one", fake_runs / "other"
     alter(one, *before)
     alter(other, *after)
@@ -118,7 +115,6 @@ def test_what_failed_or_could_not_tell_has_its_status(
 def test_a_study_that_is_gone_counts_and_nothing_in_common_is_an_error(
     tollbar: Tollbar, fake_runs: Path, fake_study: Path, tmp_path: Path
 ) -> None:
-    """All its rows are gone where another study is in both; runs without one in common are not compared."""
     (again := tmp_path / "again.toml").write_text(fake_study.read_text())
     runs = []
     for studies in ((fake_study, again), (again,)):
@@ -130,7 +126,7 @@ def test_a_study_that_is_gone_counts_and_nothing_in_common_is_an_error(
     assert "0 failed, 3 gone." in " ".join(done.stdout.split())
     reasons = json.loads(tollbar("compare", both, fake_runs / "one", "--json").stdout)["gone"]
     assert [None] * 3 == [row["reason"] for row in reasons]
-    # What the second run alone has, the first did not lack.
+    # Rows that only the second run has are not missing from the first.
     assert 0 == tollbar("compare", fake_runs / "one", both, "--fail-above", "30%").returncode
     refused = tollbar("compare", fake_runs / "one", alone, "--fail-above", "30%")
     assert (2, True) == (refused.returncode, "no toll in common" in refused.stderr)
@@ -140,7 +136,6 @@ def test_a_study_that_is_gone_counts_and_nothing_in_common_is_an_error(
 def test_what_is_not_compared_has_not_passed(
     tollbar: Tollbar, fake_runs: Path, fake_study: Path, tmp_path: Path
 ) -> None:
-    """Ratios to another baseline show no rise, and count as rows that failed do; costs are compared."""
     fake_study.write_text(fake_study.read_text().replace('baseline  = "spin-1"', 'baseline  = "spin-1-again"'))
     made = tollbar("run", fake_study, "--json", "--no-report", "--blocks", "5")
     runs = fake_runs / "one", tmp_path / json.loads(made.stdout)["run"]

@@ -1,4 +1,4 @@
-"""Comparison: two runs side by side, whatever the versions of their libraries."""
+"""Comparison of two runs, whatever the versions of their libraries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCKS = 8
 
 
 def measured(providers: Mapping[str, tuple[str, float]], server: str | None = None, choices: int = 2) -> Run:
-    """A run of some choices with these providers: by its spec, its name and what a choice costs."""
+    """Return a run of some choices with these providers: spec, name and cost of a choice."""
     rows = []
     for spec, (name, times) in providers.items():
         at = {"choice": "none", "provider": spec}
@@ -44,11 +44,11 @@ SYSTEM, WHEEL = "libcrypto", "libcrypto:psycopg"
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
-        # The same versions.
+        # Same versions.
         ({SYSTEM: ("openssl 3.0.19", 2.0)}, {SYSTEM: ("openssl 3.0.19", 2.0)}, ()),
-        # An upgrade.
+        # Upgrade.
         ({SYSTEM: ("openssl 3.0.19", 2.0)}, {SYSTEM: ("openssl 3.0.20", 2.0)}, ("openssl 3.0.19 → 3.0.20",)),
-        # Two of one name, of which one has the version that the other had.
+        # Two providers of one name, one with the other's former version.
         (
             {SYSTEM: ("openssl 3.0.19", 2.0), WHEEL: ("openssl 3.5.4", 3.0)},
             {SYSTEM: ("openssl 3.0.20", 2.0), WHEEL: ("openssl 3.0.19", 3.0)},
@@ -64,7 +64,6 @@ SYSTEM, WHEEL = "libcrypto", "libcrypto:psycopg"
 def test_an_upgraded_library_is_the_same_row(
     one: Mapping[str, tuple[str, float]], other: Mapping[str, tuple[str, float]], expected: tuple[str, ...]
 ) -> None:
-    """Each row is set beside the one of the same library, and what has another version is said."""
     found = compared(measured(one), measured(other))
     assert expected == found.upgrades
     # Two choices and their baseline.
@@ -75,7 +74,6 @@ def test_an_upgraded_library_is_the_same_row(
 
 
 def test_an_upgrade_is_shown_by_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every library and server with another version is named under the tables, once each."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0), "aws-lc": ("aws-lc 1.71.0", 3.0)}, "nginx 1.22.1")
     other = measured({SYSTEM: ("openssl 3.0.20", 2.0), "aws-lc": ("aws-lc 1.71.0", 3.0)}, "nginx 1.24.0")
     streams.stdout.cache_clear()
@@ -86,7 +84,6 @@ def test_an_upgrade_is_shown_by_the_terminal(capsys: pytest.CaptureFixture[str])
 
 
 def test_rows_without_a_partner_are_counted() -> None:
-    """What only one of the runs has is said, and not passed over under `all overlap`."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0), "rustcrypto": ("rustcrypto", 2.0)})
     found = compared(one, measured({SYSTEM: ("openssl 3.0.19", 2.0)}, choices=3))
     assert (3, 1) == found.without_partner
@@ -99,14 +96,12 @@ def test_rows_without_a_partner_are_counted() -> None:
 
 
 def test_another_version_of_the_server_is_said() -> None:
-    """A server is a server whatever its version, and that it was upgraded is said."""
     library = {SYSTEM: ("openssl 3.0.19", 2.0)}
     found = compared(measured(library, "nginx 1.22.1"), measured(library, "nginx 1.24.0"))
     assert ("nginx 1.22.1 → 1.24.0",) == found.upgrades
 
 
 def test_nothing_in_common_is_an_error() -> None:
-    """Two runs of different things are not compared; nor two machines, unless asked."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
     with pytest.raises(TollbarError, match="no toll in common"):
         compared(one, measured({"rustcrypto": ("rustcrypto", 2.0)}))
@@ -126,20 +121,20 @@ def test_runs_of_two_versions_of_the_method_are_compared_only_where_that_is_aske
 
 
 def test_a_run_from_just_after_boot_is_of_the_same_machine() -> None:
-    """How its kernel counts interrupts was not known then, and is now."""
+    """The kernel's way of counting interrupts was unknown just after boot."""
     run_of = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
     young, later = (judge(replace(run_of, fingerprint={"interrupts_apart": at})) for at in ("not stated", False))
     assert () == compare(young, later).fingerprint_differences
 
 
 def altered(of: Run, **changes: object) -> Run:
-    """The run, its study asked otherwise."""
+    """Return the run with its study's question changed."""
     (one,) = of.studies
     return replace(of, studies=(replace(one, study=replace(one.study, **changes)),))  # type: ignore[arg-type]
 
 
 def test_two_questions_of_one_name_are_not_one() -> None:
-    """Every `ask` is called so; with another question it is another study, and that is said."""
+    """Every `ask` has the same study name; another question is another study."""
     one = altered(measured({SYSTEM: ("openssl 3.0.19", 2.0)}), name="ask", question="Which digest?")
     other = altered(one, question="Which digest at 4 KiB?")
     assert 3 == len(compared(one, one).pairs)
@@ -156,7 +151,6 @@ def test_two_questions_of_one_name_are_not_one() -> None:
 
 
 def test_another_kind_of_cost_is_no_change() -> None:
-    """What a server pays is not set beside what its client does."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
     other = altered(one, measure=replace(one.studies[0].study.measure, cost="client-cpu"))
     with pytest.raises(TollbarError, match="another cost: cpu / client-cpu"):
@@ -164,7 +158,6 @@ def test_another_kind_of_cost_is_no_change() -> None:
 
 
 def test_another_family_is_no_partner() -> None:
-    """Two studies of one name, of things that have nothing in common but the names of coordinates."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
     other = altered(one, family=replace(one.studies[0].study.family, name="mac"))
     with pytest.raises(TollbarError, match="another family: digest / mac"):
@@ -172,7 +165,6 @@ def test_another_family_is_no_partner() -> None:
 
 
 def test_ratios_to_another_baseline_are_left_out() -> None:
-    """Costs are compared all the same; ratios to unlike things are not, and how many is said."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
     (study,) = one.studies
     none, c0, c1 = study.rows
@@ -205,7 +197,6 @@ def test_a_choice_with_other_parameters_is_no_partner() -> None:
 
 
 def test_the_system_s_libcrypto_is_one_provider_by_either_name() -> None:
-    """`libcrypto` and `libcrypto:system` are the same row, in runs of two versions too."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
     found = compared(one, measured({f"{SYSTEM}:system": ("openssl 3.0.22", 2.0)}))
     assert (3, (0, 0)) == (len(found.pairs), found.without_partner)
@@ -213,7 +204,7 @@ def test_the_system_s_libcrypto_is_one_provider_by_either_name() -> None:
 
 
 def slower(times: float, baseline: float = 1.0) -> Comparison:
-    """A run, and one in which a choice costs so many times as much, and its baseline."""
+    """Return a comparison of a run and one whose choice and baseline cost this many times as much."""
     one, other = measured({SYSTEM: ("openssl 3.0.19", 2.0)}), measured({SYSTEM: ("openssl 3.0.19", 2.0 * times)})
     (study,) = other.studies
     none, *rest = study.rows
@@ -228,7 +219,7 @@ def slower(times: float, baseline: float = 1.0) -> Comparison:
         (1.10, 1.0, 0.05, "ratio", {"c0", "c1"}),
         (1.04, 1.0, 0.05, "ratio", set()),
         (0.80, 1.0, 0.05, "ratio", set()),
-        # The whole machine is slower: costs say so, and ratios do not.
+        # The whole machine is slower: costs show it, ratios do not.
         (1.10, 1.10, 0.05, "ratio", set()),
         (1.10, 1.10, 0.05, "cost", {"none", "c0", "c1"}),
     ],
@@ -236,12 +227,10 @@ def slower(times: float, baseline: float = 1.0) -> Comparison:
 def test_what_became_dearer_is_found(
     times: float, baseline: float, above: float, of: Changed, expected: set[str]
 ) -> None:
-    """With the whole interval beyond what is allowed, by the ratio to its baseline or by its own cost."""
     assert expected == {one.pair.row.choice for one in slower(times, baseline).increases(above, of)}
 
 
 def test_an_interval_that_reaches_across_the_limit_is_no_increase() -> None:
-    """As much dearer in the middle, and nothing that an upgrade could be blamed for."""
     found = slower(1.10)
     wide = tuple(
         replace(pair, other=replace(pair.other, low=pair.other.low * 0.9)) if pair.other else pair
@@ -255,7 +244,6 @@ def test_an_interval_that_reaches_across_the_limit_is_no_increase() -> None:
 
 
 def test_costs_and_ratios_stand_side_by_side() -> None:
-    """Both runs' and how they changed; a baseline has a cost alone."""
     (table,) = comparison_tables(slower(1.10)).values()
     said = {row[0].says: [cell.says for cell in row[1:]] for row in table.rows}
     assert ["200 ns → 220 ns", "+10 %"] == said["c0"][:2]
@@ -265,7 +253,7 @@ def test_costs_and_ratios_stand_side_by_side() -> None:
 
 
 def busy(of: Run, times: float) -> Run:
-    """The run, had its core never been quiet: no probe beside its chunks, which cost so many times as much."""
+    """Return the run with a core that was never quiet: no probe times, and chunks multiplied by this factor."""
 
     def noisy(one: Trial) -> Trial:
         chunks = tuple(
@@ -282,7 +270,7 @@ def busy(of: Run, times: float) -> Run:
 
 
 def half_disturbed(of: Run) -> Run:
-    """The run, had each cell's second half of rounds been beside a neighbour that makes the choices twice as dear."""
+    """Return the run with a neighbour that doubles the cost of choices in each cell's second half of rounds."""
 
     def noisy(one: Trial, times: float) -> Trial:
         later = [
@@ -301,13 +289,13 @@ def half_disturbed(of: Run) -> Run:
 
 
 def test_moments_of_one_kind_are_set_side_by_side() -> None:
-    """Where one run's core was not quiet, both are compared noisy: else neighbours are called a change."""
+    """If one run's core was never quiet, both are compared with all samples; otherwise neighbours look like a change."""
     quiet = half_disturbed(measured({SYSTEM: ("openssl 3.0.19", 2.0)}))
     found = compared(quiet, busy(measured({SYSTEM: ("openssl 3.0.19", 2.5)}), 1.0))
     (pair, *_) = [pair for pair in found.pairs if pair.one is not None]
     assert pair.one is not None
     assert pair.other is not None
-    # Quiet the first run's ratio is 2; over all its first tries 2.5.
+    # Quiet samples give 2 for the first run's ratio; all first tries give 2.5.
     assert {Moments.ALL} == {pair.one.moments, pair.other.moments}
     assert pytest.approx((2.5, 2.5), rel=1e-3) == (pair.one.estimate, pair.other.estimate)
     assert pytest.approx(1.0, rel=1e-3) == (pair.cost_change.estimate if pair.cost_change else None)

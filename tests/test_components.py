@@ -1,4 +1,4 @@
-"""Components: each way of being ready, stopped and ended, with every fault that it can have."""
+"""Components: each way of being ready, stopped and ended, with every fault of each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ from tollbar.lab.servers.sandbox import Sandbox, folder_for_all
 
 @pytest.mark.parametrize("by", KINDS)
 def test_a_component_is_ready_in_its_own_way(at: Sandbox, fake: FakeServer, by: str) -> None:
-    """Each kind of readiness finds a server that is there, and nothing of it is left when it was stopped."""
     before = set(at.directory.iterdir())
     with start(at, fake.of(fake.component(by))) as server:
         pids = tree_of(server)
@@ -46,7 +45,6 @@ def test_a_component_is_ready_in_its_own_way(at: Sandbox, fake: FakeServer, by: 
 
 @pytest.mark.parametrize("by", KINDS)
 def test_a_component_that_is_never_ready_times_out(at: Sandbox, fake: FakeServer, by: str) -> None:
-    """The wait has the limit that the server says, and what was waited for is ended."""
     with pytest.raises(NotStarted, match=r"fake-component was not ready within 0\.3 s") as caught:
         start(at, fake.of(fake.component(by, "never")))
     assert Outcome.TIMED_OUT == caught.value.outcome
@@ -56,7 +54,6 @@ def test_a_component_that_is_never_ready_times_out(at: Sandbox, fake: FakeServer
 
 @pytest.mark.parametrize("by", KINDS)
 def test_a_component_that_dies_before_it_is_ready_is_a_row(at: Sandbox, fake: FakeServer, by: str) -> None:
-    """Its last words are the reason, whichever way it was waited for."""
     with pytest.raises(NotStarted) as caught:
         start(at, fake.of(fake.component(by, "dies")))
     assert (Outcome.FAILED, "fake-component ended with status 1: out of luck") == (
@@ -75,14 +72,12 @@ def test_a_line_of_another_kind_is_the_reason_whether_or_not_its_component_ends(
 
 
 def test_a_command_is_run_until_it_succeeds(at: Sandbox, fake: FakeServer) -> None:
-    """A server that is not ready yet is no failure: the command is run again."""
     ready = {"by": "command", "command": ["{{ program }}", "count", str(fake.count)]}
     with start(at, fake.of(fake.component("command", ready=ready))):
         assert 3 == len(fake.count.read_text().splitlines())
 
 
 def test_a_command_that_never_succeeds_is_quoted(at: Sandbox, fake: FakeServer) -> None:
-    """The reason of a time-out is what the command said last."""
     ready = {"by": "command", "command": ["sh", "-c", "echo no answer; exit 1"], "limit": "0.3 s"}
     with pytest.raises(NotStarted, match=r"not ready within 0\.3 s: no answer") as caught:
         start(at, fake.of(fake.component("command", ready=ready)))
@@ -91,7 +86,6 @@ def test_a_command_that_never_succeeds_is_quoted(at: Sandbox, fake: FakeServer) 
 
 @pytest.mark.parametrize("by", ["http", "tcp"])
 def test_an_address_of_its_own_has_a_fixed_port(at: Sandbox, fake: FakeServer, by: str) -> None:
-    """Two servers of one fixed port are up at once, each on a loopback address of its own."""
     found = fake.of(fake.component(by, address="own", port=24389))
     with start(at, found) as one, start(at, found) as other:
         addresses = [server.address.split(":") for server in (one, other)]
@@ -101,7 +95,6 @@ def test_an_address_of_its_own_has_a_fixed_port(at: Sandbox, fake: FakeServer, b
 
 
 def test_components_know_where_the_others_listen(at: Sandbox, fake: FakeServer) -> None:
-    """A frontend is configured with the endpoints of what was started before it."""
     store = fake.component(name="store", address="own", port=24389)
     web = fake.component(environment={"STORE": "{{ addresses.store }}:{{ ports.store }}"})
     with start(at, fake.of(store, web)) as server:
@@ -113,8 +106,7 @@ def test_components_know_where_the_others_listen(at: Sandbox, fake: FakeServer) 
 
 
 def test_a_service_stands_behind_a_server(at: Sandbox, fake: FakeServer, service: FakeServer) -> None:
-    """It is started first, from its own folder, and the server is configured with where it listens and keeps its
-    files."""
+    """The service starts first, from its own folder; the server's configuration gets its endpoint and its folder."""
     (fake.folder / "conf.jinja").write_text("{{ directories.store }} {{ ports.store }} {{ ports.more }}")
     (service.folder / "conf.jinja").write_text("a store at {{ port }}")
     (service.folder / "as-it-is").write_text("{{ port }}")
@@ -140,7 +132,6 @@ def test_a_service_stands_behind_a_server(at: Sandbox, fake: FakeServer, service
 
 
 def test_workers_write_in_folders_of_their_own(at: Sandbox, fake: FakeServer) -> None:
-    """Of the component's account, whose group alone may enter."""
     with start(at, found := fake.of(fake.component(writable=["kept"], has_sockets=True))) as server:
         about = (server.work_dirs["web"] / "kept").stat()
     account = at.account_of(f"{found.server.name}/web")
@@ -149,14 +140,12 @@ def test_workers_write_in_folders_of_their_own(at: Sandbox, fake: FakeServer) ->
 
 
 def test_a_server_uses_a_template_of_another(fake: FakeServer, service: FakeServer) -> None:
-    """Of one beside it, by the names of both."""
     (service.folder / "part.jinja").write_text("a part for {{ address }}")
     (fake.folder / "conf.jinja").write_text(f"{{% include '{service.folder.name}/part.jinja' %}}")
     assert "a part for 127.0.0.1" in rendered(component_lab.request(fake.of(fake.component(render=["conf"]))))
 
 
 def test_components_of_the_run_are_started_first(at: Sandbox, fake: FakeServer, service: FakeServer) -> None:
-    """What outlives a trial cannot be configured with where something of the trial is, and is up before it."""
     proxy = service.of(service.component(name="proxy"))
     store = fake.component(name="store", lifetime="run", environment={"SEES": "{{ ports | join }}"})
     with start(at, fake.of(store, fake.component()), services=[proxy]) as server:
@@ -165,7 +154,6 @@ def test_components_of_the_run_are_started_first(at: Sandbox, fake: FakeServer, 
 
 
 def test_components_that_are_used_together_have_names_of_their_own(fake: FakeServer, service: FakeServer) -> None:
-    """Templates could not tell one from the other."""
     for clash in (service.component(), service.component(name="store", ports=["web"])):
         with pytest.raises(NotStarted, match=r"fake-service and fake cannot be used together: .* are `web`") as caught:
             component_lab.request(fake.of(fake.component()), services=[service.of(clash)])
@@ -174,7 +162,6 @@ def test_components_that_are_used_together_have_names_of_their_own(fake: FakeSer
 
 @pytest.mark.parametrize("signal_name", ["TERM", "INT", "QUIT"])
 def test_a_component_is_stopped_by_its_own_signal(at: Sandbox, fake: FakeServer, signal_name: str) -> None:
-    """Each server is asked to end in the way it knows."""
     ended_by = fake.notes / "ended-by"
     with start(at, fake.of(fake.component(stop=signal_name, environment={"ENDED_BY": str(ended_by)}))):
         assert not ended_by.exists()
@@ -184,7 +171,6 @@ def test_a_component_is_stopped_by_its_own_signal(at: Sandbox, fake: FakeServer,
 def test_a_component_that_is_not_ready_is_given_little_time_to_stop(
     at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The grace is for what has something to write."""
     waited: list[float] = []
     wait = guarded.wait
     monkeypatch.setattr(guarded, "wait", lambda *given: waited.append(given[1]) or wait(*given))
@@ -198,7 +184,6 @@ def test_a_component_that_is_not_ready_is_given_little_time_to_stop(
 
 
 def test_a_component_that_does_not_stop_is_killed(at: Sandbox, fake: FakeServer) -> None:
-    """When its grace is over, with all that it started."""
     fake.program.write_text(
         "#!/bin/sh\n[ $1 = -v ] && echo fake/1.2 && exit\ntrap '' TERM\ntouch up\nwhile :; do sleep 1; done"
     )
@@ -207,9 +192,9 @@ def test_a_component_that_does_not_stop_is_killed(at: Sandbox, fake: FakeServer)
     assert [] == [pid for pid in pids if proc.start_time(pid)]
 
 
-# A lab that is ended while a component is at this, and the fault that makes it stay so.
+# Stages at which a lab is ended, and the fault that keeps a component in each.
 FAULTS = {"preparing": "none", "starting": "never", "ready": "none", "stopping": "stubborn"}
-# The lab is not to have given up.
+# A limit that the lab does not reach.
 LONG = {"by": "http", "limit": "60 s"}
 
 
@@ -219,7 +204,6 @@ LONG = {"by": "http", "limit": "60 s"}
 def test_nothing_is_left_of_a_lab_that_ends_at_any_moment(
     tmp_path: Path, fake: FakeServer, how: signal.Signals, moment: str
 ) -> None:
-    """No process, no directory and no half-made state is left of it, and the next lab does the work anew."""
     preparation = fake.preparation("hangs" if moment == "preparing" else "none")
     fake.write(fake.component("http", FAULTS[moment], prepare=preparation, ready=LONG, grace="10 s"))
     lab = subprocess.Popen(
@@ -251,9 +235,9 @@ def test_nothing_is_left_of_a_lab_that_ends_at_any_moment(
 
 
 def test_a_component_runs_without_rights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is prepared and started under the unprivileged account, which can have a low port all the same.
+    """Preparation and start use the unprivileged account, which may bind a low port.
 
-    Where the lab has no rights to give away, all is done under its own account, which has no low ports.
+    Without root everything runs under the lab's account, which cannot bind low ports.
     """
     is_root = os.geteuid() == 0
     with tempfile.TemporaryDirectory(dir=folder_for_all()) as name:

@@ -1,4 +1,4 @@
-"""`tollbar verify --runner`: a good program keeps every promise, and each way of breaking one is told.
+"""`tollbar verify --runner`: a good program keeps every promise, and each broken promise is reported.
 
 The good program is `tests/toy/hash-runner`; each faulty one is that program with one thing changed.
 """
@@ -31,7 +31,7 @@ VERIFY = {**TASK, "mode": "verify", "inputs": {"of": "abc", "expected_hex": KNOW
 
 CHUNK = "    say(operations=done[0], cpu_ns=done[1], wall_ns=done[2], observed={})\n"
 READY = 'say(ready={**RECEIPT, "operation_ns": each_ns})\n'
-# What is changed in the good program, into what, and the beginning of the promise that is broken then.
+# Text of the good program, its replacement, and the beginning of the promise that this breaks.
 FAULTS = {
     "talks before it is ready": (READY, 'print("hello")\n' + READY, "its first line says that it is ready"),
     "does not say which code it is": (READY, 'say(ready={"operation_ns": each_ns})\n', "its first line says"),
@@ -90,9 +90,9 @@ FAULTS = {
     "does not end": ('say(outcome="ok")\n$', "time.sleep(60)\n", "at the end of its input"),
     "ends badly": ('say(outcome="ok")\n$', 'say(outcome="ok")\nsys.exit(3)\n', "at the end of its input"),
 }
-# What clocks show is shown by as much CPU time as a runner gets: beside other programs a tenth of a second may hold too
-# little of it, and an answer may come late. A fault that is never told, and one that is always found, is another thing.
-# `test_promises.py` holds each rule itself to clocks of its own.
+# Findings by clocks need CPU time: on a busy machine a tenth of a second may hold too little, and an answer may be
+# late. A fault that is never reported, or a promise that is always broken, still fails. `test_promises.py` tests the
+# rules themselves with simulated clocks.
 ATTEMPTS = 6
 CLOCKS = ("its CPU time is", "it answers when", "between chunks it sleeps", "it does the operations")
 Write = Callable[[str, str], Path]
@@ -100,7 +100,7 @@ Write = Callable[[str, str], Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes the good program with one text (`$` ends the file) replaced by another, and returns its path."""
+    """Write the good program with one text (`$` ends the file) replaced by another, and return its path."""
     good = GOOD.read_text("utf-8")
 
     def written(old: str, new: str) -> Path:
@@ -115,7 +115,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def held(command: Sequence[str], measure: Mapping[str, Any], verify: Mapping[str, Any]) -> list[Finding]:
-    """What is found of a runner that is to keep every promise; once more where only its clocks speak against it."""
+    """Return the findings of a runner that must keep every promise; retry if only clocks speak against it."""
     for _ in range(ATTEMPTS):
         findings = list(hold(command, measure, verify))
         broken = [one for one in findings if not one.kept]
@@ -125,19 +125,18 @@ def held(command: Sequence[str], measure: Mapping[str, Any], verify: Mapping[str
 
 
 def findings_of(path: Path) -> Iterator[Finding]:
-    """What is found of the runner with this path, one promise after the other."""
+    """Yield the findings of the runner at this path, promise by promise."""
     return hold([str(path)], TASK, VERIFY)
 
 
 def test_a_good_runner_keeps_every_promise(write: Write) -> None:
-    """It keeps them all, and each was tried."""
     findings = held([str(write("$", "$"))], TASK, VERIFY)
     assert [] == [one for one in findings if one.kept is not True]
     assert 15 <= len(findings)
 
 
 def test_a_message_that_adds_less_than_the_machine_moves_is_made_longer(write: Write) -> None:
-    """As where each operation starts a process, and the machine was busier while the short message was hashed."""
+    """For example where each operation starts a process, and the machine was busier while the short message was hashed."""
     busier = "        until = time.process_time() + (0.003 if len(data) < 1 << 20 else 0)\n"
     busier += "        while time.process_time() < until:\n            pass\n"
     path = write("        hash_of(data)\n    return", "        hash_of(data)\n" + busier + "    return")
@@ -149,7 +148,6 @@ def test_a_message_that_adds_less_than_the_machine_moves_is_made_longer(write: W
 @pytest.mark.share(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_broken_promise_is_told(write: Write, fault: str) -> None:
-    """A program that breaks one promise is told which, with what was seen."""
     old, new, promise = FAULTS[fault]
     path = write(old, new)
     seen = []
@@ -165,7 +163,6 @@ def test_each_broken_promise_is_told(write: Write, fault: str) -> None:
 @pytest.mark.share(0)
 @pytest.mark.parametrize(("fault", "status"), [("says half of its CPU time", 1), (None, 0)])
 def test_the_command_says_what_is_kept(write: Write, tollbar: Tollbar, fault: str | None, status: int) -> None:
-    """`tollbar verify --runner` prints a line for each promise, and a broken one is in the exit status."""
     old, new, _ = FAULTS[fault] if fault else ("$", "$", "")
     path = write(old, new)
     for _ in range(ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Contrasts: all else equal, pairs of one verdict gathered, and never averaged."""
+"""Contrasts: all else equal, pairs with one verdict are gathered and never averaged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIGESTS = ("md5", "sha-1", "sha-256", "sha-512")
 
 
 def grid(varied: Grid, cost: Cost, *, noise: float = 0.003, blocks: int = 20, seed: int = 1) -> list[Row]:
-    """A baseline with its repeat, and a cell for every combination at the cost that is given for it."""
+    """Return a baseline with its repeat, and a cell for every combination at the given cost."""
     cells = [dict(zip(varied, values, strict=True)) for values in product(*varied.values())]
     true = [1.0, 1.0, *(cost(cell) for cell in cells)]
     base, repeat, *costs = measured(true, lognormal(noise), random.Random(seed), blocks=blocks)
@@ -41,7 +41,6 @@ def parts(found: list[Contrast]) -> list[tuple[Mapping[str, tuple[Value, ...]], 
 
 
 def test_pairs_of_one_verdict_are_one_contrast() -> None:
-    """Four digests that all cost more through another interface are one line, with the range of the four."""
     varied: Grid = {"choice": DIGESTS, "api": ("evp", "legacy")}
     dearer = dict(zip(DIGESTS, (1.18, 1.14, 1.16, 1.15), strict=True))
     rows = grid(varied, lambda cell: dearer[str(cell["choice"])] if cell["api"] == "legacy" else 1.0)
@@ -53,7 +52,7 @@ def test_pairs_of_one_verdict_are_one_contrast() -> None:
 
 
 def test_pairs_that_disagree_are_never_averaged() -> None:
-    """×1.00 and ×0.94 are a pair that is free and one that saves: nothing here costs ×0.97."""
+    """×1.00 and ×0.94 are a pair that is *free* and one that saves: no pair costs ×0.97."""
     varied: Grid = {"choice": ("x", "y"), "api": ("a", "b")}
     rows = grid(varied, lambda cell: 0.94 if cell == {"choice": "y", "api": "b"} else 1.0)
     assert [
@@ -77,7 +76,7 @@ def test_what_divides_the_pairs_is_said() -> None:
 
 
 def test_two_settings_together_may_divide_them() -> None:
-    """Only one digest at one size is dear: its line says which, and the others have nothing that it has not."""
+    """Only one digest at one size is expensive, and its line names both settings."""
     varied: Grid = {"choice": ("md5", "sha-1", "sha-256"), "api": ("a", "b"), "bytes": (64, 16384)}
     dear = {"choice": "sha-1", "api": "b", "bytes": 64}
     rows = grid(varied, lambda cell: 3.0 if cell == dear else 1.0)
@@ -88,7 +87,6 @@ def test_two_settings_together_may_divide_them() -> None:
 
 
 def test_crossed_settings_are_told_apart_without_words() -> None:
-    """Where nothing simple divides the pairs, they are still not averaged."""
     varied: Grid = {"choice": ("x", "y"), "api": ("a", "b"), "bytes": (1, 2)}
 
     def cost(cell: Mapping[str, Value]) -> float:
@@ -102,7 +100,7 @@ def test_crossed_settings_are_told_apart_without_words() -> None:
 
 
 def test_few_blocks_leave_pairs_unclear() -> None:
-    """Three blocks carry no interval: one line, unclear, with the range that was seen and what is missing."""
+    """Three blocks give no interval: one line, *unclear*, with the observed range and the missing blocks."""
     varied: Grid = {"choice": ("x", "y"), "api": ("a", "b")}
     rows = grid(varied, lambda cell: 2.0 if cell == {"choice": "y", "api": "b"} else 1.0, blocks=3)
     (found,) = contrasts(rows, varied)
@@ -111,7 +109,6 @@ def test_few_blocks_leave_pairs_unclear() -> None:
 
 
 def test_each_value_is_held_against_the_first_it_can_be() -> None:
-    """The study's order of values decides which is first, and the rows' order for providers."""
     varied: Grid = {"api": ("fetched", "evp", "legacy")}
     rows = grid({"provider": ("openssl 3", "aws-lc"), "api": ("evp", "legacy", "fetched")}, lambda _: 1.0)
     found = [(c.setting, c.value, c.for_value, c.pairs) for c in contrasts(rows, varied)]
@@ -124,7 +121,6 @@ def test_each_value_is_held_against_the_first_it_can_be() -> None:
 
 
 def test_a_value_without_the_first_is_held_against_another() -> None:
-    """The hybrid key exchange, measured with one certificate and one version only, is set beside X25519."""
     varied: Grid = {"key-exchange": ("ecdhe-p256", "x25519", "x25519mlkem768")}
     at = [
         {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "ecdhe-p256"},
@@ -146,7 +142,6 @@ def test_a_value_without_the_first_is_held_against_another() -> None:
 
 
 def test_sizes_choices_operations_and_nothing_are_not_contrasted() -> None:
-    """More bytes cost more, choices have tolls, and the null choice says nothing of a setting."""
     varied: Grid = {"choice": ("x", "y"), "op": ("sign", "verify"), "bytes": (1, 2)}
     assert [] == contrasts(grid(varied, lambda _: 1.0), varied)
     nulls = [row({"choice": "none", "api": api}, [1.0] * 20, standing=Standing.NULL) for api in ("a", "b")]
@@ -154,7 +149,6 @@ def test_sizes_choices_operations_and_nothing_are_not_contrasted() -> None:
 
 
 def test_failed_cells_are_in_no_pair() -> None:
-    """A cell that failed takes its pair with it and leaves the others."""
     varied: Grid = {"choice": ("x", "y"), "api": ("a", "b")}
     rows = grid(varied, lambda _: 1.0)
     failed = row({"choice": "y", "api": "b"}, against="none", outcome=Outcome.FAILED, reason="no")
@@ -164,7 +158,7 @@ def test_failed_cells_are_in_no_pair() -> None:
 
 @pytest.mark.parametrize("ratio", [1.02, 1.03])
 def test_pairs_of_one_true_ratio_are_not_divided(ratio: float) -> None:
-    """Near the threshold verdicts differ by chance, and in half of all studies some place divides them."""
+    """Near the threshold verdicts differ by chance: without a correction half of all studies would be split."""
     varied: Grid = {"choice": ("x", "y"), "api": ("a", "b"), "bytes": (64, 1024)}
     number, named, split = share.of(60, 400), 0, 0
     for seed in range(number):
@@ -177,7 +171,7 @@ def test_pairs_of_one_true_ratio_are_not_divided(ratio: float) -> None:
 
 
 def test_halves_that_differ_are_divided() -> None:
-    """By 2 %, around the threshold, in nine studies of ten."""
+    """Differences of 2 % around the threshold are split in nine studies of ten."""
     varied: Grid = {"choice": ("x", "y"), "api": ("a", "b"), "bytes": (64, 1024)}
     number, named = 40, 0
     for seed in range(number):

@@ -1,4 +1,4 @@
-"""Control groups: where they are found, who has one, and that none is left after any end."""
+"""Control groups: location, rights to create them, and removal after any end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_fingerprint_names_the_method() -> None:
 
 
 def until(found: Callable[[], object]) -> None:
-    """Wait for something that has to come."""
+    """Wait for an expected condition."""
     deadline = time.monotonic() + PATIENCE_S
     while not found():
         assert time.monotonic() < deadline
@@ -69,7 +69,7 @@ def until(found: Callable[[], object]) -> None:
 
 
 def guarded(sandbox: Sandbox, script: str) -> Guarded:
-    """A shell under a guard, as a component is started."""
+    """Return a shell under a guard, started like a component."""
     work_dir = sandbox.work_dir("web")
     words = ["/bin/sh", "-c", script]
     return Guarded(words, sandbox=sandbox, work_dir=work_dir, log=sandbox.log_of(work_dir, "web"), is_accounted=True)
@@ -94,7 +94,7 @@ def test_a_component_has_a_group_that_goes_with_it() -> None:
 
 @needs_groups
 def test_a_run_that_is_killed_leaves_no_group() -> None:
-    """The lab alone, and with its guards: the keeper removes what these cannot."""
+    """The lab is killed alone, and together with its guards: the keeper removes the groups then."""
     for kills_guards in (False, True):
         with lab() as child:
             name = until_named(child)
@@ -135,7 +135,7 @@ with Sandbox() as sandbox:
 
 
 def lab() -> subprocess.Popen[str]:
-    """Another lab, with one component."""
+    """Return another lab with one component."""
     return subprocess.Popen([sys.executable, "-c", LAB], cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True)
 
 

@@ -1,4 +1,4 @@
-"""Words for counts and lists: how many are shown, and how many are only counted."""
+"""Words for counts and lists: some names are listed, the rest are counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ["a", "b", "c"]
         (NAMES, 3, 0, ["a", "b", "c"]),
         (NAMES, 2, 0, ["a", "b", "1 more row"]),
         (NAMES, 1, 0, ["a", "2 more rows"]),
-        # A name takes no more room than the number of one.
+        # A name takes no more room than its count.
         (NAMES, 2, 1, ["a", "b", "c"]),
         (NAMES, 1, 1, ["a", "2 more rows"]),
         ([], 2, 0, []),

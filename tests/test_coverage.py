@@ -1,4 +1,4 @@
-"""By simulation: intervals cover as often as they say, no wider than that takes, on machines that tuned nothing."""
+"""Simulated coverage: intervals cover as often as they claim, and are not wider than needed, on untuned machines."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from tollbar.analysis import Judgement, Toll, Verdict, judge
 from tollbar.core.stats import Interval, Moments
 from tollbar.lab.measure import rounds
 
-# Runs of each setting; one of 12 blocks is a quarter of a second of work. A cell that truly covers in 88 % of runs is
-# found out by 98 of 100 samples of 400 runs, and by 18 of 100 samples of 75.
+# Runs of each setting; one of 12 blocks is a quarter of a second of work. A cell with a true coverage of 88 % fails in
+# 98 of 100 samples of 400 runs, and in 18 of 100 samples of 75.
 REPETITIONS = int(os.environ.get("TOLLBAR_REPETITIONS", share.of(40, 400)))
-# Other runs for each release: seeds that many changes were tried on become what these were fitted to.
+# Each release has other seeds, because changes that are tried on the same seeds are fitted to them.
 FIRST_SEED = zlib.crc32(__version__.encode()) % 1_000_000 * 1000
 LOOKED_AT = share.of(40, 100)
 CONFIDENCE = 0.96
-# What one cell alone may be short of 95 % by chance, in one of a thousand.
+# Chance, one in a thousand, that one cell alone falls short of 95 % by this much.
 BY_CHANCE = 0.001
 
 HASH = Work(20_000)
-# Each fourth chunk costs half as much again; each fortieth five times as much, so that a run sees a dozen of those.
+# Each fourth chunk costs half as much again; each fortieth five times as much, so that a run has a dozen of those.
 PERIODIC = Work(20_000, lump_every=1000, lump_ns=0.5 * 5e6)
 RARE = Work(20_000, lump_every=10_000, lump_ns=4 * 5e6)
 HEAVY_TAILED = Work(50_000, tail=1.0)
-# Some seven in a chunk; one or two; and one that is slower than all the others' rounds.
+# Some seven in a chunk, one or two, and one that is slower than the rounds of all the others.
 SIGNING = Work(700_000, varies=0.8)
 SEARCHING = Work(3_000_000, varies=0.6)
 KEY_GENERATION = Work(40_000_000, varies=0.6)
-# By the end of a trial an operation takes half as long again as at its start.
+# At the end of a trial an operation takes half as long again as at its start.
 GROWING = Work(20_000, grows=0.5 / 5000, counted=250)
 
 _NEIGHBOUR = Disturbance(((0.0, pareto(0.02, 1.3)), (0.4, pareto(0.004, 1.3))))
@@ -56,9 +56,9 @@ MACHINES = {
         (Disturbance(((0.3, lognormal(0.1)), (0.4, lognormal(0.1)), (0.6, lognormal(0.1)))),), best_probe_ns=PROBE_NS
     ),
     "quiet": Kind(()),
-    # Half a millisecond every ten, which the probes at a chunk's ends see by chance only.
+    # Half a millisecond of every ten, which the probes at a chunk's ends catch only by chance.
     "bursts": Kind((_NEIGHBOUR, Disturbance(((0.0, gamma(0.01)), (0.5, gamma(0.0005)))))),
-    # Quiet is shorter than a chunk, so that slices alone find it.
+    # Quiet moments are shorter than a chunk, so that only slices find them.
     "a third quiet": Kind((Disturbance(((0.0, gamma(0.0012)), (0.3, gamma(0.002)))),), best_probe_ns=PROBE_NS),
     "an eighth quiet": Kind((Disturbance(((0.0, gamma(0.0012)), (0.3, gamma(0.008)))),), best_probe_ns=PROBE_NS),
 }
@@ -68,7 +68,7 @@ MACHINES["half whole"] = replace(MACHINES["a third quiet"], preempted=0.5)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Cells beside a baseline, on a machine."""
+    """Cells with a baseline on a machine."""
 
     machine: str
     over: Work
@@ -80,7 +80,7 @@ class Setting:
     repetitions: int = REPETITIONS
 
     def truth(self, cell: int, moments: Moments) -> float:
-        """Of the baseline's repeat, and then of the cells."""
+        """Return the true ratio of the baseline's repeat (cell 0) or of a cell."""
         of = self.over if cell == 0 else self.of[cell - 1]
         apart = of.mean_ns / self.over.mean_ns
         if moments is Moments.QUIET or of.suffers == self.over.suffers:
@@ -90,7 +90,7 @@ class Setting:
 
 
 UNLIKE = HASH.times(16)
-# The runner of a platform does not slice, and a slice of 3 ms is one operation.
+# The runner of a platform does not slice, and one operation fills a slice of 3 ms.
 PLATFORM, LONG = replace(HASH, slices=False), Work(3_000_000)
 SETTINGS = {
     "on and off": Setting("on and off", HASH, (HASH, HASH.times(1.03), UNLIKE, PERIODIC)),
@@ -108,17 +108,17 @@ SETTINGS = {
     "half whole": Setting("half whole", HASH, (HASH, HASH.times(1.03), LONG, PLATFORM), between_s=0.2),
     "no budget": Setting("on and off", HASH, (HASH, UNLIKE, SIGNING, PERIODIC), budget=False),
 }
-# Of half an interval over what the estimate scatters by: Student's distribution with eleven degrees of freedom asks
-# for 2.3 at 96 %.
+# Largest half-width over the estimate's spread: Student's distribution with eleven degrees of freedom needs 2.3 at 96
+# %.
 WIDEST = 2.5
-# Fewer blocks ask for more, though variances are shared.
+# Fewer blocks need more, though variances are shared.
 WIDEST_BY_BLOCKS = {4: 4.0, 6: 3.2}
-# Where a handful of the blocks had quiet rounds it asks for 3 and more.
+# With quiet rounds in only a few blocks 3 and more are needed.
 WIDEST_OF_FEW = 3.5
 
 
 Seen = tuple[Toll, ...]
-"""What one run found of each cell, the baseline's repeat first."""
+"""Tolls that one run found for each cell, the baseline's repeat first."""
 
 
 def started(one: Setting, seed: int) -> Lab:
@@ -136,7 +136,7 @@ def in_order(judgement: Judgement) -> Seen:
 
 
 def runs(one: Setting) -> list[Seen]:
-    """Many runs of a setting, that differ by chance alone."""
+    """Return many runs of a setting that differ by chance alone."""
     found = []
     for seed in range(FIRST_SEED, FIRST_SEED + one.repetitions):
         with pytest.MonkeyPatch.context() as patch:
@@ -149,25 +149,25 @@ def runs(one: Setting) -> list[Seen]:
 
 
 def check(what: str, intervals: Sequence[Interval], truths: Sequence[float], widest: float) -> tuple[int, list[str]]:
-    """How many of these intervals, each of another run, cover their truth; and what is wrong with them."""
+    """Return the number of intervals, one from each run, that cover their truth, and the faults found in them."""
     covered = sum(found.low <= truth <= found.high for found, truth in zip(intervals, truths, strict=True))
     logs = np.log([found.estimate / truth for found, truth in zip(intervals, truths, strict=True)])
     half = float(np.median([math.log(found.high / found.low) / 2 for found in intervals if found.is_bounded]))
     runs, spread = len(intervals), float(np.std(logs))
     said = f"{what}: covers {covered / runs:.1%}, half-width {half:.2%}, spread {spread:.2%}, bias {np.mean(logs):+.2%}"
     print(said)
-    # The spread of so many runs is itself known to one part in the root of twice as many.
+    # The spread of this many runs is itself known to one part in the root of twice their number.
     too_wide = half > widest * spread * (1 + 2 / math.sqrt(2 * runs))
     too_few = math.fsum(_chance(misses, runs) for misses in range(runs - covered, runs + 1)) < BY_CHANCE
     return covered, [said] if too_wide or too_few else []
 
 
 def _chance(misses: int, runs: int) -> float:
-    """How likely so many of 95 % intervals miss."""
+    """Return the chance of this number of misses of 95 % intervals."""
     return math.comb(runs, misses) * 0.05**misses * 0.95 ** (runs - misses)
 
 
-# One machine with every change; all of them with `make coverage`.
+# One machine with every change; all machines with `make coverage`.
 OF_ALL = ["on and off", *(pytest.param(name, marks=pytest.mark.coverage) for name in SETTINGS if name != "on and off")]
 
 
@@ -175,9 +175,9 @@ OF_ALL = ["on and off", *(pytest.param(name, marks=pytest.mark.coverage) for nam
 @pytest.mark.parametrize("blocks", [None, *(pytest.param(few, marks=pytest.mark.coverage) for few in (4, 6))])
 @pytest.mark.parametrize("name", OF_ALL)
 def test_what_is_found_in_many_runs(name: str, blocks: int | None) -> None:
-    """Whatever the machine does, intervals cover as often as they say, no wider than it takes, and equals are equal.
+    """Intervals cover as often as they claim on every machine and are no wider than needed; equals come out equal.
 
-    One test, so that the runs are made once, whichever processes share the tests.
+    One test, so that the runs are made once, whatever processes share the tests.
     """
     one = SETTINGS[name] if blocks is None else replace(SETTINGS[name], blocks=blocks)
     seen = runs(one)
@@ -187,13 +187,13 @@ def test_what_is_found_in_many_runs(name: str, blocks: int | None) -> None:
 
 
 def cover(name: str, one: Setting, seen: Sequence[Seen], kind: str) -> None:
-    """Intervals of 96 % cover as often as `limits` says, and are as narrow as can be."""
+    """Check that 96 % intervals cover as often as `limits` requires, and are as narrow as possible."""
     widest = WIDEST_BY_BLOCKS.get(one.blocks, WIDEST_OF_FEW if one.machine == "busy" else WIDEST)
     covered = intervals = 0
     wrong: list[str] = []
     for cell in range(len(one.of) + 1):
         found = [f for each in seen if (f := getattr(each[cell], kind)) is not None and f.is_bounded]
-        # A cell that fails now and then has fewer blocks than an interval needs in some runs.
+        # In some runs a cell that fails now and then has fewer blocks than an interval needs.
         assert (0.9 if one.blocks >= 12 else 0.5) * one.repetitions <= len(found)
         truths = [one.truth(cell, interval.moments) for interval in found]
         hits, faults = check(f"{name}, cell {cell}, {kind}", found, truths, widest)
@@ -205,17 +205,18 @@ def cover(name: str, one: Setting, seen: Sequence[Seen], kind: str) -> None:
 
 
 def limits(runs: int) -> tuple[float, float]:
-    """Return the least and the greatest share of intervals that may cover, over all cells of this many runs.
+    """Return the least and the greatest accepted share of covering intervals, over all cells of these runs.
 
     Cells of a run share its baseline, so their intervals often cover or miss together: runs are counted, not intervals.
-    With 400 runs: 93 % and 99 %. With 40, a fifth of all samples has no miss, and only the least share is held.
+    With 400 runs the limits are 93 % and 99 %. With 40, a fifth of all samples has no miss, so only the least share is
+    checked.
     """
     by_chance = 3.1 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / runs)
     return CONFIDENCE - by_chance, CONFIDENCE + by_chance
 
 
 def tell_no_equals_apart(name: str, one: Setting, seen: Sequence[Seen]) -> None:
-    """What costs the same, or is dearer by just what is worth telling, is said to cost or save in 5 % at most."""
+    """Check that equal costs, or a difference at the threshold, get *costs* or *saves* in 5 % at most."""
     moments = Moments.ALL if one.machine == "never quiet" else Moments.QUIET
     called = verdicts = 0
     for cell in range(len(one.of) + 1):
@@ -229,7 +230,7 @@ def tell_no_equals_apart(name: str, one: Setting, seen: Sequence[Seen]) -> None:
 
 
 def test_a_machine_that_is_never_quiet_says_so() -> None:
-    """By what earlier runs know of its probe: each row is noisy, and its interval as narrow as any."""
+    """Earlier runs know this machine's probe: each row is noisy, and its interval is no wider than others."""
     one = replace(SETTINGS["never quiet"], repetitions=share.of(8, 20))
     for seed in range(one.repetitions):
         with started(one, seed) as lab:
@@ -246,7 +247,7 @@ def test_a_machine_that_is_never_quiet_says_so() -> None:
 
 @pytest.mark.parametrize("name", ["on and off", "busy", "never quiet", "growing"])
 def test_waiting_and_made_up_rounds_keep_to_the_budget(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take a quarter of the time that is measured at most, but for what a last round takes beyond that."""
+    """They take at most a quarter of the measured time, plus the excess of a last round."""
     one = SETTINGS[name]
     with started(one, 1) as lab:
         tries_s = timed(lab, rounds.Rounds, "first_tries", monkeypatch)
@@ -254,15 +255,15 @@ def test_waiting_and_made_up_rounds_keep_to_the_budget(name: str, monkeypatch: p
         lab.measure(one.blocks)
     print(f"{name}: {sum(extra_s):.2f} s of {sum(extra_s) + sum(tries_s):.2f} s")
     assert sum(extra_s) > 0
-    # What is earned before the last batch counts the sessions' start too: that is measuring as planned.
+    # The budget earned before the last batch also counts the sessions' start, as planned.
     starts_s = one.blocks * (len(one.of) + 3) * START_S
-    # The chain's session.
+    # Start of the chain's session.
     starts_s += START_S
     assert rounds.BUDGET * (sum(extra_s) + sum(tries_s) + starts_s) * 1.05 >= sum(extra_s)
 
 
 def timed(lab: Lab, of: type, name: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long, on the machine's clock, each call of this takes from now on."""
+    """Record how long each later call of this method takes on the machine's clock."""
     found: list[float] = []
     original = getattr(of, name)
 
@@ -278,7 +279,7 @@ def timed(lab: Lab, of: type, name: str, monkeypatch: pytest.MonkeyPatch) -> lis
 @pytest.mark.coverage
 @pytest.mark.parametrize("ratio", [1.03, 1.0])
 def test_adding_blocks_while_unclear_is_paid_for(ratio: float) -> None:
-    """Of three looks, each taken only because the one before was unclear, at most one in twenty is wrong in the end.
+    """Three looks, each taken only because the one before was *unclear*: at most one run in twenty is wrong in the end.
 
     On either side: an interval that missed at the look where it was believed missed, whatever its verdict.
     """
@@ -301,7 +302,7 @@ def test_adding_blocks_while_unclear_is_paid_for(ratio: float) -> None:
 
 
 def test_finds_what_is_there() -> None:
-    """A true ×1.05 is found to cost in nearly every run, and never to save."""
+    """A true ×1.05 *costs* in nearly every run, and never *saves*."""
     found = []
     for seed in range(share.of(20, 40)):
         with Lab(MACHINES["on and off"], (HASH, HASH.times(1.05)), 2000 + seed) as lab:
@@ -313,7 +314,7 @@ def test_finds_what_is_there() -> None:
 
 
 def test_nothing_is_made_up_where_nothing_was_lost() -> None:
-    """Beside a slow baseline, which has its turn in few rounds, a quick cell lacks none on a quiet machine."""
+    """A slow baseline has its turn in few rounds, but a quick cell misses none on a quiet machine."""
     with Lab(MACHINES["quiet"], (HASH.times(5000), HASH, HASH.times(2)), 5) as lab:
         lab.measure(4)
         rows = lab.look().studies[0].rows
@@ -321,7 +322,7 @@ def test_nothing_is_made_up_where_nothing_was_lost() -> None:
 
 
 def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
-    """A chunk of 20 ms beside quick ones is probed while it lasts; by its ends alone it came out 2.5 % too dear."""
+    """A chunk of 20 ms is probed while it lasts; with probes at its ends alone it came out 2.5 % too expensive."""
     logs, covered = [], 0
     for seed in range(share.of(15, 30)):
         with Lab(MACHINES["on and off"], (HASH, HASH.times(1000)), 3000 + seed) as lab:
@@ -331,7 +332,7 @@ def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
         logs.append(math.log(ratio.estimate / 1000))
         covered += ratio.low <= 1000 <= ratio.high
     print(f"an operation of 20 ms over one of 20 µs: bias {np.mean(logs):+.2%}, {covered} of {len(logs)} covered")
-    # Bursts between two probes are left, of which each adds a little.
+    # Bursts between two probes remain, each with a small effect.
     assert -0.004 < np.mean(logs) < 0.005
     assert covered >= 0.85 * len(logs)
 
@@ -339,7 +340,7 @@ def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
 @pytest.mark.parametrize("machine", ["never quiet", "on and off"])
 @pytest.mark.parametrize("operation_ms", [3, 20])
 def test_long_and_quick_operations_weigh_moments_alike(machine: str, operation_ms: int) -> None:
-    """Noisy: chunks that end by time have more quick operations in quick moments, and as many long ones."""
+    """Without a selection, chunks that end by time have more quick operations in quick moments, but as many long ones."""
     work = Work(operation_ms * 1e6)
     logs, covered = [], 0
     for seed in range(share.of(10, 60)):
@@ -356,7 +357,7 @@ def test_long_and_quick_operations_weigh_moments_alike(machine: str, operation_m
 
 
 def test_work_that_varies_and_outlasts_quiet_moments_is_not_selected() -> None:
-    """Its cheap operations would be the quiet ones: of key generation the ratio was 14 % too low."""
+    """Selecting quiet chunks would select cheap operations: for key generation the ratio was 14 % too low."""
     logs, unselected = [], 0
     for seed in range(share.of(16, 60)):
         with Lab(MACHINES["on and off"], (HASH, KEY_GENERATION), 6000 + seed) as lab:
@@ -371,15 +372,15 @@ def test_work_that_varies_and_outlasts_quiet_moments_is_not_selected() -> None:
     assert abs(bias) < 0.015 + 2 * error
 
 
-# The share of a row's processes that cost more, how much more, and in what share of runs intervals of 4 and 13 blocks
-# cover at least: too few, since most blocks meet none. METHOD.md has the figures.
+# Share of a row's processes that cost more, how much more, and the least coverage of intervals of 4 and 13 blocks: low,
+# because most blocks meet none of them. METHOD.md has the figures.
 RARELY = {(0.05, 0.14): {4: 0.70, 13: 0.40}, (0.2, 0.075): {4: 0.60, 13: 0.90}}
 
 
 @pytest.mark.parametrize("rarely", RARELY)
 @pytest.mark.parametrize("blocks", [4, pytest.param(13, marks=pytest.mark.coverage)])
 def test_rare_slow_processes_of_one_row_make_small_errors(rarely: tuple[float, float], blocks: int) -> None:
-    """Their intervals are too narrow, by as much as METHOD.md says, and the error is less than is worth telling."""
+    """The intervals are too narrow, as METHOD.md states, and the error is below the threshold."""
     truth = 1 + rarely[0] * rarely[1]
     errors, covered = [], 0
     for seed in range(share.of(25, 200)):

@@ -1,4 +1,4 @@
-"""Tables that a study asks for: judged, and shown on page, terminal and in JSON."""
+"""Tables that a study asks for: judged, and laid out on the page, in the terminal and in JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ MISSING = (
 
 @pytest.fixture(autouse=True)
 def _fresh_console(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Wide enough for every column. The console is made once, and would keep the first test's standard output."""
+    """Make the console wide enough for every column.
+
+    The console is made once and would keep the first test's standard output.
+    """
     monkeypatch.setenv("COLUMNS", "240")
     streams.stdout.cache_clear()
     yield
@@ -40,7 +43,7 @@ def _fresh_console(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def result(rows: list[Row], table: CrossTable = TABLE) -> CrossTableResult:
-    """What becomes of a table of these cells, beside a baseline and its repeat."""
+    """Return the judged table of these cells, with a baseline and its repeat."""
     quiet = [100.0 + 0.01 * block for block in range(BLOCKS)]
     baseline = row({"choice": "none", "api": "old"}, quiet, repeats_ns=quiet)
     about = replace(study(blocks=BLOCKS), tables=(table,))
@@ -64,7 +67,6 @@ def ratio(one: CrossCell) -> float | None:
 
 
 def test_each_cell_is_a_multiple_of_the_one_that_differs_in_this_alone() -> None:
-    """On its own platform. A coordinate that a cell does not have is not asked for; other cells stand outside."""
     rows = rows_of(
         ({"choice": "kept", "provider": "go", "api": "new", "digest": "fetched"}, 1.0),
         ({"choice": "kept", "provider": "go", "api": "old", "digest": "fetched"}, 7.0),
@@ -88,7 +90,7 @@ def test_each_cell_is_a_multiple_of_the_one_that_differs_in_this_alone() -> None
 
 
 def test_two_cells_that_never_met_in_a_batch_have_a_ratio_with_its_interval() -> None:
-    """It is made of both cells' costs, and is no narrower than what is known of either."""
+    """The ratio combines both cells' costs and is no narrower than either."""
     one, other = rows_of(
         ({"choice": "kept", "provider": "go", "api": "new"}, 1.0), ({"choice": "pem", "provider": "go"}, 3.0)
     )
@@ -105,7 +107,7 @@ def test_two_cells_that_never_met_in_a_batch_have_a_ratio_with_its_interval() ->
 
 
 def test_a_few_blocks_in_which_two_cells_met_do_not_take_the_interval_away() -> None:
-    """Three of six are half of the blocks, and no interval rests on three: all six say more."""
+    """Three of six blocks give no interval; all six are used."""
     one, other = rows_of(
         ({"choice": "kept", "provider": "go", "api": "new"}, 1.0), ({"choice": "pem", "provider": "go"}, 3.0)
     )
@@ -117,7 +119,6 @@ def test_a_few_blocks_in_which_two_cells_met_do_not_take_the_interval_away() -> 
 
 
 def test_what_has_no_ratio_says_why() -> None:
-    """Unsupported, without a partner, with a partner that failed, never in one block."""
     kept, pem, der = rows_of(
         ({"choice": "kept", "provider": "go", "api": "new"}, 1.0),
         ({"choice": "pem", "provider": "go"}, 3.0),
@@ -134,7 +135,6 @@ def test_what_has_no_ratio_says_why() -> None:
 
 
 def test_without_another_cell_to_compare_with_costs_are_shown() -> None:
-    """In nanoseconds, with their intervals, and no verdict."""
     rows = rows_of(({"choice": "pem", "provider": "go"}, 3.0))
     (found,) = result(rows, replace(TABLE, over={})).cells
     assert found.cost is not None
@@ -142,11 +142,11 @@ def test_without_another_cell_to_compare_with_costs_are_shown() -> None:
     assert (None, None, None, False) == (found.ratio, found.verdict, found.reason, found.is_over)
 
 
-# Shown.
+# Layouts.
 
 
 def shown() -> StudyJudgement:
-    """The digests by library; BLAKE3 is missing from one, and one library is not here at all."""
+    """Return the digests by library; BLAKE3 is missing from one library, and one library is not installed."""
     study = digests()
     rows = tuple(
         replace(
@@ -167,7 +167,6 @@ def shown() -> StudyJudgement:
 
 
 def test_the_terminal_has_a_line_for_each_row(capsys: pytest.CaptureFixture[str]) -> None:
-    """A ratio with its interval and verdict; what the others are compared with by its cost; and why a row has none."""
     show_judgement(judgement([shown()]), everything=True)
     text = capsys.readouterr().out
     table = text.partition("What it costs by `library`")[2].partition("Effect of each")[0]
@@ -182,7 +181,6 @@ def test_the_terminal_has_a_line_for_each_row(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_page_has_the_table_with_a_scope_for_each_row() -> None:
-    """Under its own heading, titles in words, and below it why a row has no number."""
     text = html(page(judgement([shown()])))
     section = text.partition("<h3>What it costs by <code>library</code></h3>")[2].partition("</section>")[0]
     assert "as a multiple of that for SHA-256, all else alike; at 64 B; with 99.5 % intervals" in section
@@ -194,7 +192,6 @@ def test_the_page_has_the_table_with_a_scope_for_each_row() -> None:
 
 
 def test_a_column_without_a_number_says_why() -> None:
-    """As a row does, once for all of its cells."""
     study = shown()
     (found,) = study.tables
     kept = replace(found, cells=tuple(c for c in found.cells if c.row.provider.startswith("openssl")))
@@ -203,7 +200,6 @@ def test_a_column_without_a_number_says_why() -> None:
 
 
 def test_the_document_has_every_cell_in_its_row() -> None:
-    """Ratio, interval and verdict; cost; what became of it."""
     found = json.loads(json.dumps(document.of_run(judgement([shown()])), allow_nan=False))["studies"][0]
     (table,) = found["tables"]
     assert ("What it costs by `library`", "provider", "choice") == (

@@ -1,4 +1,4 @@
-"""Databases: killed, on a full disk, or without what a choice needs. Rows say so, and the other choices go on."""
+"""Databases that are killed, run out of disk or miss a feature: rows give the reason, other choices go on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tollbar.lab.servers.sandbox import Sandbox
 @pytest.mark.parametrize("which", ["first", "newest"])
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_server_that_is_killed_in_mid_chunk_is_named(at: Sandbox, name: str, which: str) -> None:
-    """The client's session fails, and says whose process it was: the server's first, or that of the connection."""
+    """The reason names the server's first process or that of the connection."""
     case = Case(name, "plaintext")
     with started(at, case) as server:
         asked = task(at, server, case, "measure", "insert")
@@ -52,20 +52,20 @@ def test_a_server_that_is_killed_in_mid_chunk_is_named(at: Sandbox, name: str, w
             said = json.loads(client.stdout.readline())
             client.stdin.close()
         assert "failed" == said["outcome"]
-        # Whether the process or its connection is missed first is a matter of microseconds.
+        # The process and its connection end within microseconds of each other.
         assert re.search(f"database|{servers.all_servers()[name].title}", said["reason"])
         if which == "first":
             assert "SIGKILL" in (server.fault(60.0) or "")
 
 
-# More than a statement of these tests takes on a busy machine.
+# Longer than a statement of these tests takes on a busy machine.
 SILENT_S = 3.0
 
 
 @contextmanager
 def standing_still(server: StartedServer) -> Iterator[None]:
-    """The server, with all of its processes stopped as by a debugger."""
-    # The first is the guard, the second the server itself; a worker of its own may end meanwhile.
+    """Stop all processes of the server, as a debugger would."""
+    # The first process is the guard, the second the server; its workers may end meanwhile.
     _, main, *workers = proc.tree(server.components["database"])
     os.kill(main, signal.SIGSTOP)
     for pid in workers:
@@ -80,20 +80,19 @@ def standing_still(server: StartedServer) -> Iterator[None]:
 
 
 def impatient(asked: dict[str, Any], limit_s: float = SILENT_S) -> dict[str, Any]:
-    """The same task, of a client that waits for an answer so long."""
+    """Return the task with this limit for an answer."""
     asked["store"]["server"]["answer_limit_s"] = limit_s
     return asked
 
 
 def silent(name: str) -> str:
-    """How the reason begins where this database did not answer."""
+    """Return the beginning of the reason for a database that did not answer."""
     return f"{servers.all_servers()[name].title}: the server did not answer within 3 s"
 
 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_server_that_hangs_in_mid_trial_fails_the_trial(at: Sandbox, name: str) -> None:
-    """The client waits for an answer until its limit is over, and says so."""
     case = Case(name, "plaintext")
     with started(at, case) as server:
         asked = impatient(task(at, server, case, "measure", "read", rows=ROWS))
@@ -108,7 +107,6 @@ def test_a_server_that_hangs_in_mid_trial_fails_the_trial(at: Sandbox, name: str
 @pytest.mark.share(1)
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_server_that_takes_up_no_connection_fails_the_proof(at: Sandbox, name: str) -> None:
-    """The limit is there from the first message on."""
     case = Case(name, "plaintext")
     with started(at, case) as server:
         asked = impatient(task(at, server, case, "verify", "read"))
@@ -129,7 +127,7 @@ def test_a_limit_that_is_none_is_refused(at: Sandbox, name: str, limit_s: float)
 
 
 class Retyped(NamedTuple):
-    """Under a client that is ready: what makes something be of another type, and what is said of it then."""
+    """Database object that gets another type while a client is ready, and the expected reason."""
 
     what: str
     server: str
@@ -159,7 +157,7 @@ RETYPED = [
 
 @pytest.mark.parametrize("retyped", RETYPED, ids=lambda one: f"{one.server}: {one.what}")
 def test_a_column_of_another_type_is_a_failure_with_a_reason(at: Sandbox, retyped: Retyped) -> None:
-    """What a client library would panic at ends the trial in words."""
+    """The client library would panic at such a column."""
     case = Case(retyped.server, "plaintext")
     settings = {} if retyped.op == "insert" else {"rows": ROWS}
     with started(at, case) as server:
@@ -174,11 +172,10 @@ def test_a_column_of_another_type_is_a_failure_with_a_reason(at: Sandbox, retype
 
 
 def test_an_answer_of_another_type_is_a_failure_with_a_reason(at: Sandbox) -> None:
-    """As of a PostgreSQL whose function of that name is another one."""
     case = Case("postgresql", "plaintext")
     with started(at, case) as server:
         query(server, "create function public.current_setting(text) returns integer language sql return 1")
-        # Where a name without its schema means this one before the server's own.
+        # A name without its schema means this one before the server's own.
         query(server, "alter role tollbar set search_path = public, pg_catalog")
         (said,) = store(task(at, server, case, "verify", "read"))
     assert ("failed", WRONG_TYPE) == (said["outcome"], said["reason"])
@@ -186,7 +183,7 @@ def test_an_answer_of_another_type_is_a_failure_with_a_reason(at: Sandbox) -> No
 
 @contextmanager
 def small_disk(megabytes: int) -> Iterator[Path]:
-    """A file system of this size, which other accounts can pass."""
+    """Yield a file system of this size that other accounts can enter."""
     folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="small-"))
     folder.chmod(0o755)
     options = f"size={megabytes}m,mode=0755"
@@ -201,14 +198,13 @@ def small_disk(megabytes: int) -> Iterator[Path]:
         folder.rmdir()
 
 
-# What is there when the server has started, and some room for rows.
+# Space that the started server uses, and some room for rows.
 SMALL_MEGABYTES = {"postgresql": 72, "mariadb": 170}
 
 
 @pytest.mark.share(0)
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_full_disk_fails_the_trial_in_the_servers_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are inserted until there is no room, and nothing is left afterwards."""
     here(name)
     case = Case(name, "plaintext")
     with small_disk(SMALL_MEGABYTES[name]) as disk, monkeypatch.context() as patch:
@@ -227,7 +223,7 @@ def test_a_full_disk_fails_the_trial_in_the_servers_words(name: str, monkeypatch
         assert [] == list(disk.iterdir())
 
 
-# As an older server, or one whose configuration lacks it: what takes it away, and the server's words for that.
+# Removals that imitate an older server or a missing configuration, and the server's error text.
 MISSING = [
     (
         Case("postgresql", "pgp-pub-encrypt"),
@@ -244,7 +240,6 @@ MISSING = [
 def test_what_a_server_does_not_have_is_unsupported(
     at: Sandbox, case: Case, started_for: str, sql: str, words: str
 ) -> None:
-    """In the server's own words."""
     with started(at, Case(case.server, started_for)) as server:
         query(server, sql)
         settings = {"log": "plain"} if case.choice == "table-encryption" else {}
@@ -255,7 +250,7 @@ def test_what_a_server_does_not_have_is_unsupported(
 
 @pytest.fixture
 def prefix() -> Iterator[Path]:
-    """A folder for programs, which other accounts can pass."""
+    """Yield a folder for programs that other accounts can enter."""
     folder = Path(tempfile.mkdtemp(dir=sandbox.folder_for_all(), prefix="prefix-"))
     folder.chmod(0o755)
     yield folder
@@ -263,17 +258,17 @@ def prefix() -> Iterator[Path]:
 
 
 def another_postgresql(prefix: Path, alter: Callable[[Path, Path], None]) -> Path:
-    """The server, which looks for its own files beside itself, with those altered: its libraries, and its extensions.
+    """Copy the server with altered libraries and extensions, and return the folder of its programs.
 
-    Returns the folder of its programs.
+    The server looks for these files next to its own program.
     """
-    # It may be found by a link from elsewhere.
+    # The program may be found by a link.
     programs = here("postgresql").programs["database"].resolve().parent
     if not (programs / "pg_config").exists():
         lacking("pg_config, which says where the files of PostgreSQL are, is not installed")
     asked = [programs / "pg_config", "--sharedir", "--pkglibdir"]
     shared, libraries = map(Path, subprocess.check_output(asked, text=True).split())
-    # As it is installed, below a folder that all three have.
+    # The common parent folder of all three.
     common = Path(os.path.commonpath([programs, shared, libraries]))
     new_programs, new_shared, new_libraries = (
         prefix / path.relative_to(common) for path in (programs, shared, libraries)
@@ -290,14 +285,14 @@ def another_postgresql(prefix: Path, alter: Callable[[Path, Path], None]) -> Pat
 
 
 def linked(folder: Path, to: Path) -> None:
-    """A folder with a link to all that is in the other."""
+    """Fill a folder with links to everything in another."""
     to.mkdir(parents=True)
     for path in folder.iterdir():
         (to / path.name).symlink_to(path)
 
 
 def without_function(extensions: Path, name: str) -> None:
-    """As an older pgcrypto, which does not have the function yet."""
+    """Remove a function from pgcrypto, as in an older version."""
     script = next(path for path in extensions.glob("pgcrypto--*.sql") if path.name.count("--") == 1)
     text = script.read_text()
     fewer = re.sub(rf"CREATE FUNCTION {name}\(.*?;\n", "", text, flags=re.DOTALL)
@@ -307,7 +302,7 @@ def without_function(extensions: Path, name: str) -> None:
 
 
 def mariadb_without_plugins(prefix: Path) -> Path:
-    """A program that starts the server, which has no plugin. Returns its folder."""
+    """Write a program that starts the server without plugins, and return its folder."""
     program = here("mariadb").programs["database"]
     (prefix / "plugins").mkdir()
     wrapper = prefix / program.name
@@ -317,7 +312,7 @@ def mariadb_without_plugins(prefix: Path) -> Path:
 
 
 class Lacking(NamedTuple):
-    """A server without something: how it comes by that, the choice that needs it, one that does not, and the words."""
+    """Server without a feature: its making, the choice that needs it, one that does not, and the reason."""
 
     what: str
     server: str
@@ -328,7 +323,7 @@ class Lacking(NamedTuple):
 
 
 def no_control_file(libraries: Path, extensions: Path) -> None:
-    """As where the package of the extensions is not installed."""
+    """Remove the extension's control file, as if its package were not installed."""
     (extensions / "pgcrypto.control").unlink()
 
 
@@ -397,7 +392,6 @@ blocks = 1
 @pytest.mark.share(0)
 @pytest.mark.parametrize("lack", LACKING, ids=lambda lack: f"{lack.server}: no {lack.what}")
 def test_what_a_server_lacks_is_a_row_and_the_others_go_on(tmp_path: Path, prefix: Path, lack: Lacking) -> None:
-    """*unsupported* in the server's own words, with what would help; the rest is measured, and nothing is left."""
     programs = lack.made(prefix)
     text = STUDY.format(server=lack.server, choice=lack.choice, other=lack.other)
     (tmp_path / "lacking.toml").write_text(text)

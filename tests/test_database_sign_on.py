@@ -1,4 +1,4 @@
-"""Signing in to a database: each way over each channel is proved, and its chunks account for all processes."""
+"""Signing in to a database: each way over each channel is proved, and chunks account for all processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POOLERS = ["none", "pgbouncer"]
 
 
 def cell(choice: str, channel: str, pooler: str = "none", more: str = "", server: str = "postgresql") -> Cell:
-    """The cell of a study that asks for this alone."""
+    """Return the cell of a study that asks for this alone."""
     here(server)
     if pooler == "pgbouncer" and not shutil.which("pgbouncer"):
         lacking("PgBouncer is not installed")
@@ -49,7 +49,6 @@ def cell(choice: str, channel: str, pooler: str = "none", more: str = "", server
 @pytest.mark.parametrize("channel", ["socket", "tcp", "tls"])
 @pytest.mark.parametrize("choice", ["trust", *WITH_PASSWORD, "client-certificate"])
 def test_a_sign_on_is_proved(at: Sandbox, choice: str, channel: str, pooler: str) -> None:
-    """The right user is let in by what was asked for; each wrong password, user, channel and server is refused."""
     found = workloads.of(one := cell(choice, channel, pooler)).prove(one, 7, Given(at))
     if choice == "client-certificate" and channel != "tls":
         assert Outcome.UNSUPPORTED is found.outcome
@@ -69,7 +68,7 @@ def test_a_sign_on_is_proved(at: Sandbox, choice: str, channel: str, pooler: str
     assert expected == {*found.refused}
 
 
-# What the server is satisfied by on the wire, and what only it can tell.
+# Conditions that the client reads from the wire, and conditions that only the server knows.
 MARIADB = {
     "trust": ("nothing asked", "mysql_native_password"),
     "mysql-native-password": ("mysql_native_password", "mysql_native_password"),
@@ -79,7 +78,7 @@ MARIADB = {
 
 
 def test_a_role_does_not_take_a_measured_database_elsewhere(at: Sandbox) -> None:
-    """What is looked at of it is on the lab's machine: the row says so, and nothing is started."""
+    """Only processes on the lab's machine can be inspected: the row gives the reason, and nothing is started."""
     here("postgresql")
     at.nodes = {"web": None}
     one = cell("scram-sha-256", "socket")
@@ -92,7 +91,6 @@ def test_a_role_does_not_take_a_measured_database_elsewhere(at: Sandbox) -> None
 @pytest.mark.parametrize("channel", ["socket", "tcp", "tls"])
 @pytest.mark.parametrize("choice", MARIADB)
 def test_a_sign_on_to_mariadb_is_proved(at: Sandbox, choice: str, channel: str) -> None:
-    """By the plugin that was asked for, which the client reads from the wire; what is wrong is refused."""
     found = workloads.of(one := cell(choice, channel, server="mariadb")).prove(one, 7, Given(at))
     if choice == "unix-socket" and channel != "socket":
         assert Outcome.UNSUPPORTED is found.outcome
@@ -120,7 +118,6 @@ def test_what_a_server_has_not_is_a_reason(at: Sandbox, choice: str, server: str
 
 
 def test_iterations_are_those_that_were_asked_for(at: Sandbox) -> None:
-    """The server says in its first message how many it stored a verifier with."""
     one = cell("scram-sha-256", "socket", more="scram-iterations = [10_000]")
     found = workloads.of(one).prove(one, 7, Given(at))
     assert "a sign-on by SCRAM-SHA-256, 10000 iterations" in found.accepted, found.reason
@@ -128,7 +125,7 @@ def test_iterations_are_those_that_were_asked_for(at: Sandbox) -> None:
 
 @pytest.mark.share(0)
 def test_a_chunk_has_the_processes_of_all_connections(at: Sandbox) -> None:
-    """What has ended is accounted for: a sign-on costs the server more than the iterations of SCRAM alone take."""
+    """Ended processes are included: a sign-on costs the server more than SCRAM's iterations alone."""
     spent = {}
     for iterations in (1, 20_000):
         one = cell("scram-sha-256", "socket", more=f"scram-iterations = [{iterations}]")
@@ -137,7 +134,7 @@ def test_a_chunk_has_the_processes_of_all_connections(at: Sandbox) -> None:
             Session(work.command, work.task, core=work.core, account=work.account) as session,
         ):
             session.ready(PATIENCE_S)
-            # On a busy machine the server may not come to rest in time, and then its account is not exact.
+            # On a busy machine the server may not come to rest in time, and its account is not exact then.
             chunks = [session.advance(0.0, work.fewest, PATIENCE_S) for _ in range(CHUNKS)]
             session.finish()
         assert {work.fewest} == {chunk.operations for chunk in chunks}
@@ -150,7 +147,6 @@ def test_a_chunk_has_the_processes_of_all_connections(at: Sandbox) -> None:
 
 
 def test_iterations_out_of_bounds_are_refused() -> None:
-    """More than a client accepts, or none."""
     for count in (0, 100_001):
         with pytest.raises(Exception, match=r"too (small|large)"):
             cell("scram-sha-256", "socket", more=f"scram-iterations = [{count}]")

@@ -1,4 +1,4 @@
-"""Databases: each server with each choice keeps its promise, and says what went wrong where something does."""
+"""Databases: each server keeps the promise of each choice, and reports its failures."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ ASKED_S = 0.01
 
 @dataclass(frozen=True)
 class Case:
-    """A choice of a database, and what it promises."""
+    """Choice of a database, and its promises."""
 
     server: str
     choice: str
     settings: Settings = field(default_factory=dict)
     refuses: frozenset[str] = frozenset()
-    """Of what is wrong: a key, a changed value, one moved from another row, or from another column."""
+    """Refused faults: a wrong key, a changed value, a value moved from another row or column."""
     hides: bool = True
-    """Whether the plaintext is in none of the database's files, but for those of its log if `log` is plain."""
+    """Whether the plaintext is in none of the database's files, except its log if `log` is plain."""
     in_server: bool = True
-    """Whether the database has a loop of its own for it."""
+    """Whether the database has a loop of its own for this choice."""
 
     def __str__(self) -> str:
         return "-".join([self.server, self.choice, *map(str, self.settings.values())])
@@ -82,13 +82,13 @@ OF_SERVER = [case for case in CASES if case.in_server]
 
 
 def started(at: Sandbox, case: Case, **settings: str | int) -> StartedServer:
-    """The server, as a cell of this choice has it."""
+    """Return the server as a cell of this choice starts it."""
     found = here(case.server)
     return database(at, found, {"choice": case.choice, **case.settings, **settings})
 
 
 def task(at: Sandbox, server: StartedServer, case: Case, mode: str, op: str, **settings: str | int) -> dict[str, Any]:
-    """A task of the runner contract for the engine's `store`."""
+    """Return a task of the runner contract for the engine's `store`."""
     own = at.directory / "store"
     own.mkdir(mode=0o700, exist_ok=True)
     folder = server.work_dirs["database"]
@@ -115,7 +115,7 @@ def task(at: Sandbox, server: StartedServer, case: Case, mode: str, op: str, **s
 
 
 def store(task: Mapping[str, Any], *advances: Mapping[str, float]) -> list[dict[str, Any]]:
-    """All that the engine says to this task, with its chunks bare."""
+    """Return the engine's answers to this task, with its chunks unwrapped."""
     lines = [json.dumps(task), *(json.dumps({"advance": advance}) for advance in advances)]
     done = subprocess.run(
         [engine(), "store"], input="\n".join([*lines, ""]), capture_output=True, text=True, timeout=PATIENCE_S
@@ -125,7 +125,7 @@ def store(task: Mapping[str, Any], *advances: Mapping[str, float]) -> list[dict[
 
 
 def files_with(folder: Path, words: bytes) -> set[str]:
-    """The names of the files below the folder in which these bytes are."""
+    """Return the names of files below the folder that contain these bytes."""
     return {path.name for path in folder.rglob("*") if path.is_file() and words in path.read_bytes()}
 
 
@@ -133,7 +133,6 @@ def files_with(folder: Path, words: bytes) -> set[str]:
 @pytest.mark.parametrize("loop", ["client", "server"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:
-    """Right keys read and find, what must be refused is, and the stopped server's files have the plaintext or not."""
     with started(at, case) as server:
         (said,) = store(task(at, server, case, "verify", "insert", loop=loop))
         if loop == "server" and not case.in_server:
@@ -144,7 +143,7 @@ def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:
         proof = said["proof"]
         assert ["20 rows, written and read back", "each row, found by its card number"] == proof["accepted"][:2]
         assert [WRONG[wrong] for wrong in WRONG if wrong in case.refuses] == proof["refused"]
-        # What was not tried has its reason.
+        # Every untried fault has its reason.
         assert len(WRONG) - len(case.refuses) == len(proof["not_tried"])
         assert all(": " in words for words in proof["not_tried"])
         for running in at.running[:]:
@@ -167,7 +166,6 @@ OPERATIONS = [("insert", {"rows-per-commit": 250}), ("insert", {"rows-per-commit
 @pytest.mark.parametrize("loop", ["client", "server"])
 @pytest.mark.parametrize("name", DATABASES)
 def test_every_operation_is_accounted_for(at: Sandbox, name: str, loop: str) -> None:
-    """A chunk has the CPU time of the server and of the client, and what its metrics are made of."""
     case = Case(name, "plaintext")
     for durability in ("off", "flushed"):
         with started(at, case, durability=durability) as server:
@@ -191,7 +189,7 @@ def test_every_operation_is_accounted_for(at: Sandbox, name: str, loop: str) -> 
                     assert (op == "insert") == ("put-off" in observed)
                     assert (durability == "flushed") == ("flush" in observed)
                 if op == "insert":
-                    # What the chunks did is there, and no more than the warm-up beside it.
+                    # The table has the chunks' rows, and besides them at most the warm-up's.
                     rows, last_id = map(
                         int, re.split(r"[\t|]", query(server, "select count(*), max(card_id) from cards")[0])
                     )
@@ -199,13 +197,12 @@ def test_every_operation_is_accounted_for(at: Sandbox, name: str, loop: str) -> 
                     assert rows >= sum(chunk.get("chunk", chunk)["operations"] for chunk in chunks)
 
 
-# The application decrypts, with one key or a key for each row; or the server does.
+# The application decrypts, with one key or a key for each row, or the server does.
 WITHOUT_INDEX = [case for case in CASES if case.choice in ("aes-256-gcm", "envelope-aes", "encrypt-iv")]
 
 
 @pytest.mark.parametrize("case", WITHOUT_INDEX, ids=str)
 def test_a_search_without_an_index_is_accounted_for(at: Sandbox, case: Case) -> None:
-    """Each of the searches of a chunk finds its row, and server and client have their parts of it."""
     with started(at, case) as server:
         asked = {"seconds": 0.0, "operations": 3}
         _, said, last = store(task(at, server, case, "measure", "find", rows=ROWS), asked)
@@ -218,7 +215,6 @@ def test_a_search_without_an_index_is_accounted_for(at: Sandbox, case: Case) -> 
 
 @pytest.mark.parametrize("loop", ["client", "server"])
 def test_each_value_has_an_initialisation_vector_of_its_own(at: Sandbox, loop: str) -> None:
-    """Rows that are written one by one, by a procedure, or many at once."""
     case = Case("postgresql", "encrypt-iv")
     with started(at, case) as server:
         (said,) = store(task(at, server, case, "verify", "insert", loop=loop))
@@ -232,7 +228,6 @@ def test_each_value_has_an_initialisation_vector_of_its_own(at: Sandbox, loop: s
 
 @pytest.mark.parametrize("bits", [1024, 2048])
 def test_a_session_key_is_encrypted_by_a_key_of_the_length_that_was_asked_for(at: Sandbox, bits: int) -> None:
-    """A stored value is an OpenPGP message that begins with one number of RSA, and its size is that of the message."""
     case = Case("postgresql", "pgp-pub-encrypt", {"rsa-bits": bits})
     with started(at, case) as server:
         asked = {"seconds": 0.0, "operations": 250}
@@ -247,7 +242,7 @@ def test_a_session_key_is_encrypted_by_a_key_of_the_length_that_was_asked_for(at
     number = int.from_bytes(body[10:12], "big")
     assert bits - 32 < number <= bits
     size = said.get("chunk", said)["observed"]["value-size"]
-    # A random number of RSA may begin with a byte of zeros, which is left out.
+    # RSA's random number may begin with a zero byte, which is left out.
     assert abs(size - len(message)) <= 2
     assert bits // 8 < size < bits // 8 + 128
 
@@ -261,7 +256,6 @@ def test_a_session_key_is_encrypted_by_a_key_of_the_length_that_was_asked_for(at
     ],
 )
 def test_a_setting_that_is_not_there_is_refused(at: Sandbox, choice: str, setting: Settings, reason: str) -> None:
-    """A value that pgcrypto would take and no study may ask for, and a setting that the choice has not."""
     with started(at, Case("postgresql", choice)) as server:
         (said,) = store(task(at, server, Case("postgresql", choice, setting), "verify", "insert"))
     assert "failed" == said["outcome"]
@@ -274,7 +268,7 @@ VALUE_SIZES = {"plaintext": None, "aes-256-gcm": 64, "rsa-oaep": 256, "aes-encry
 @pytest.mark.share(4)
 @pytest.mark.parametrize("case", [case for case in CASES if case.choice in VALUE_SIZES], ids=str)
 def test_a_value_has_its_size_where_it_is_encrypted_by_itself(at: Sandbox, case: Case) -> None:
-    """Of the longest, which has 36 characters; of a whole table there is none."""
+    """Sizes are of the longest value, 36 characters; an encrypted table has none."""
     with started(at, case) as server:
         asked = {"seconds": 0.0, "operations": 3}
         _, said, last = store(task(at, server, case, "measure", "read", rows=ROWS), asked)
@@ -285,7 +279,6 @@ def test_a_value_has_its_size_where_it_is_encrypted_by_itself(at: Sandbox, case:
 @pytest.mark.share(3)
 @pytest.mark.parametrize("case", [case for case in OF_SERVER if case.refuses], ids=str)
 def test_no_key_is_in_a_log_or_a_command(at: Sandbox, case: Case) -> None:
-    """A server that was given wrong keys and right ones has written neither down."""
     with started(at, case) as server:
         (said,) = store(task(at, server, case, "verify", "read"))
         assert "ok" == said["outcome"]
@@ -295,12 +288,11 @@ def test_no_key_is_in_a_log_or_a_command(at: Sandbox, case: Case) -> None:
         assert texts
         assert commands
         texts += commands
-        # Of 128 or 256 bits; what has 160 is MariaDB's revision.
+        # Keys have 128 or 256 bits; the 160-bit number is MariaDB's revision.
         assert [] == [text for text in texts if re.search(r"\b([0-9a-f]{32}|[0-9a-f]{64})\b", text)]
 
 
 def test_the_key_of_a_table_is_for_the_servers_account_alone(at: Sandbox) -> None:
-    """It is in one file that no other user reads, and not among what is shown or kept."""
     case = Case("mariadb", "table-encryption")
     with started(at, case) as server:
         path = server.work_dirs["database"] / "keys.txt"
@@ -316,26 +308,25 @@ def test_the_key_of_a_table_is_for_the_servers_account_alone(at: Sandbox) -> Non
 
 
 def test_postgresql_has_one_database(at: Sandbox) -> None:
-    """Those that others would be made like are gone: each start would unpack their files."""
+    """Template databases are dropped, because each start would unpack their files."""
     with started(at, Case("postgresql", "plaintext")) as server:
         assert ["postgres"] == query(server, "select datname from pg_database")
 
 
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_database_starts_and_leaves_nothing(at: Sandbox, name: str) -> None:
-    """It says who it is, answers through its socket alone, and is no process of root's."""
     found = here(name)
     before = set(at.directory.iterdir())
     with started(at, Case(name, "plaintext")) as server:
         assert f"{name} {found.version} (" in server.receipt["name"]
         assert ["1"] == query(server, "select 1")
         pids = proc.tree(server.components["database"])
-        # The first is the guard.
+        # The first process is the guard.
         account = at.account_of(f"{name}/database")
         owner = account.number if account else os.geteuid()
         owners: set[int] = set()
         for pid in pids[1:]:
-            # That of the question above may end meanwhile.
+            # The process of the query above may end meanwhile.
             with suppress(FileNotFoundError):
                 owners.add(Path(f"/proc/{pid}").stat().st_uid)
         assert {owner} == owners
@@ -350,13 +341,12 @@ def test_a_database_starts_and_leaves_nothing(at: Sandbox, name: str) -> None:
     assert server.fault() is None
     assert [] == [pid for pid in pids if proc.start_time(pid)]
     kept = {path.name for path in set(at.directory.iterdir()) - before}
-    # Where the cache does not take it, prepared state is kept for the run.
+    # Without the cache, prepared state is kept for the run.
     assert all(name.endswith(".tar") for name in kept)
 
 
 @pytest.mark.parametrize(("name", "choice"), [("postgresql", "aes-encrypt"), ("mariadb", "encrypt-iv")])
 def test_a_choice_of_another_database_is_unsupported(at: Sandbox, name: str, choice: str) -> None:
-    """The database that is asked says that it has none."""
     case = Case(name, choice)
     with started(at, case) as server:
         (said,) = store(task(at, server, case, "verify", "insert"))
@@ -364,7 +354,7 @@ def test_a_choice_of_another_database_is_unsupported(at: Sandbox, name: str, cho
     assert ("unsupported", f"{title} has no `{choice}`") == (said["outcome"], said["reason"])
 
 
-# What a server is started for, what a task says of it, and the server's variable in which they differ.
+# Setting that the server starts with, the task's value, and the server's variable in which they differ.
 OTHERWISE = [
     (Case("postgresql", "plaintext"), {}, {"durability": "flushed"}, "fsync = off"),
     (Case("postgresql", "plaintext"), {"durability": "flushed"}, {}, "fsync = on"),
@@ -377,7 +367,6 @@ OTHERWISE = [
 def test_a_server_that_is_configured_otherwise_is_found_out(
     at: Sandbox, case: Case, configured: Settings, asked: Settings, words: str
 ) -> None:
-    """A row never says that commits are flushed, or a log encrypted, where they are not."""
     with started(at, case, **configured) as server:
         (said,) = store(task(at, server, case, "verify", "insert", **asked))
     assert "failed" == said["outcome"]
@@ -386,7 +375,6 @@ def test_a_server_that_is_configured_otherwise_is_found_out(
 
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_database_can_be_shown(name: str) -> None:
-    """What it would be told is shown without a key, and nothing is started."""
     found = here(name)
     words = {"table_key": "SECRET"}
     request = driver.Request(

@@ -49,7 +49,6 @@ def _shown(layout: Layout, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_terminal_and_markdown_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every sentence and every cell is in both."""
     terminal, markdown = _shown(Layout(), capsys), _shown(Layout(markdown=True), capsys)
     for said in ("blake3 costs least.", "sha-256 costs twice", "What qualifies", "10 ns", "md5: broken", "noisy"):
         assert said in terminal
@@ -58,12 +57,10 @@ def test_terminal_and_markdown_say_the_same(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is not known is null, and no infinity."""
     assert {"cost": None} == json.loads(_shown(Layout(json=True), capsys))
 
 
 def test_the_page_has_all_of_it_and_asks_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Escaped, with a policy that lets it load nothing, and without a runtime for charts that it has not."""
     path = tmp_path / "answer.html"
     _shown(Layout(page=path), capsys)
     page = path.read_text("utf-8")
@@ -74,7 +71,6 @@ def test_the_page_has_all_of_it_and_asks_for_nothing(tmp_path: Path, capsys: pyt
 
 
 def test_what_cannot_be_shown_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    """Two layouts at once, and a page where there is no folder."""
     with pytest.raises(TollbarError, match="cannot be combined"):
         Layout(markdown=True, json=True)
     for path in (tmp_path, tmp_path / "none" / "answer.html"):

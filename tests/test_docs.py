@@ -1,4 +1,4 @@
-"""The documents tell the truth: what they name exists, and what they promise is there."""
+"""The documents are true: every named thing exists."""
 
 from __future__ import annotations
 
@@ -34,14 +34,12 @@ def test_the_reference_is_written_from_the_commands_and_studies() -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_targets_in_documents_are_in_the_makefile(name: str) -> None:
-    """Every `make` target that a document names is there."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     used = re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / name).read_text("utf-8"), re.MULTILINE)
     assert set(used) <= targets
 
 
 def test_readme_shows_a_short_answer_and_a_picture() -> None:
-    """At most eight lines, with the columns that the text below explains; a whole table is in `docs/reading.md`."""
     shown = README.split("<!-- ask -->")[1].split("<!-- /ask -->")[0].strip().splitlines()[1:-1]
     assert len(shown) <= 8
     tables = (ROOT / "docs" / "reading.md").read_text("utf-8").split("<!-- quick")[1].split("<!-- /quick -->")[0]
@@ -52,13 +50,11 @@ def test_readme_shows_a_short_answer_and_a_picture() -> None:
 
 
 def test_readme_has_questions() -> None:
-    """One of each kind, with the command that answers it."""
     assert len(QUESTIONS) >= 7
 
 
 @pytest.mark.parametrize("line", [line for line in QUESTIONS if "--url" not in line and ".toml" not in line])
 def test_each_question_of_readme_can_be_asked(line: str) -> None:
-    """Its command is understood, and has something to measure against something."""
     _, command, *words = shlex.split(line)
     if command == "run":
         asked = study.load(words)
@@ -72,7 +68,6 @@ def test_each_question_of_readme_can_be_asked(line: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_links_of_documents_lead_to_files(name: str) -> None:
-    """In backticks from the root, in brackets from the document's own folder, with a heading of that name."""
     text = (ROOT / name).read_text("utf-8")
     for path in re.findall(r"`(docs/[\w/-]+\.md)`", text):
         assert (ROOT / path).exists(), path
@@ -83,7 +78,7 @@ def test_links_of_documents_lead_to_files(name: str) -> None:
 
 
 def _anchors(text: str) -> set[str]:
-    """The names that GitHub gives to headings."""
+    """Return the anchors that GitHub gives to headings."""
     titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
@@ -98,17 +93,16 @@ def test_documents_that_code_names_exist(folder: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_paths_in_documents_exist(name: str) -> None:
-    """A file that a document names in backticks is there."""
     for path in re.findall(r"`((?:src|engine|tests|bench)/[\w./-]+)`", (ROOT / name).read_text("utf-8")):
         assert (ROOT / path).exists(), path
 
 
-# How a runner's folder says what its platform's own tool fetches.
+# Suffixes of the files in which a runner's folder locks its platform's dependencies.
 LOCKS = (".csproj", ".lock", ".sha256", ".toml", ".xml")
 
 
 def test_no_lock_names_a_host() -> None:
-    """Dependencies are locked by name, version and hash, wherever they are fetched from."""
+    """Dependencies are locked by name, version and hash, whatever host serves them."""
     for lock in ("requirements.lock", "requirements-dev.lock"):
         assert "://" not in (ROOT / lock).read_text("utf-8")
     hosts = set(re.findall(r"https://([\w.-]+)/", (ROOT / "engine" / "Cargo.lock").read_text("utf-8")))
@@ -119,7 +113,6 @@ def test_no_lock_names_a_host() -> None:
 
 
 def test_the_mix_that_readme_sizes_is_the_documented_one() -> None:
-    """`docs/mix.toml` can be read, and `docs/size.md` shows it."""
     text = (ROOT / "docs" / "mix.toml").read_text("utf-8")
     assert text.split("\n", 1)[1] in (ROOT / "docs" / "size.md").read_text("utf-8")
     assert ["logins", "requests", "handshakes"] == [term.name for term in size.read(ROOT / "docs" / "mix.toml").terms]

@@ -53,7 +53,7 @@ CLAIM = {"says", "metric", "published", "ratio", "low", "high", "all", "rates", 
 
 
 def _read(*studies: StudyJudgement) -> Any:
-    """These studies as another program reads them: strict JSON, in which no number is infinite."""
+    """Return these studies as read back from strict JSON, without infinite numbers."""
     return json.loads(json.dumps(document.of_run(judgement(studies)), allow_nan=False))["studies"]
 
 
@@ -62,7 +62,7 @@ DIGESTS = GOLDEN.with_name("schemas.sha256")
 
 
 def _rounded(value: Any) -> Any:
-    """Numbers to nine figures: the last ones are the mathematics library's own."""
+    """Round numbers to nine figures, because the last digits depend on the mathematics library."""
     if isinstance(value, dict):
         return {name: _rounded(inside) for name, inside in value.items()}
     if isinstance(value, list):
@@ -71,8 +71,7 @@ def _rounded(value: Any) -> Any:
 
 
 def test_the_document_is_what_it_was() -> None:
-    """The same judgement gives the same text: every key in its place, and every number."""
-    # What trials of one cell agreed on is in the served one; contrasts, claims and left-out cells in the first.
+    # The served study has facts that trials of one cell agreed on; the first has contrasts, claims and left-out cells.
     served = arrivals()
     rows = served.study.rows[::3]
     measured = tuple(m for m in served.measurements if m.row in rows)
@@ -83,7 +82,6 @@ def test_the_document_is_what_it_was() -> None:
 
 
 def test_the_document_has_the_form_of_its_schema() -> None:
-    """Its number, and every promised key of every entry."""
     found = json.loads(json.dumps(document.of_run(example()), allow_nan=False))
     assert 3 == found["schema"]
     assert {"schema", "run", "fingerprint", "studies"} <= set(found)
@@ -100,7 +98,6 @@ OF_A_RUN = REFERENCE.partition("\n## ")[0]
 
 
 def test_the_documents_are_what_the_schema_says() -> None:
-    """Every key of every kind of study, none that is not declared; read back, it is the same document."""
     golden = json.loads(GOLDEN.read_text("utf-8"))
     assert golden == RunDocument.model_validate(golden).model_dump(mode="json")
     studies = (
@@ -115,7 +112,7 @@ def test_the_documents_are_what_the_schema_says() -> None:
 
 
 def test_schemas_change_on_purpose() -> None:
-    """A changed digest is a changed promise: say so in CHANGELOG.md, then put the new one into the file."""
+    """A changed digest is a changed promise: record it in CHANGELOG.md, then put the new digest into the file."""
     found = {name: hashlib.sha256(json_schema(form).encode()).hexdigest() for name, form in DOCUMENTS.items()}
     assert DIGESTS.read_text("utf-8") == "".join(f"{digest}  {name}\n" for name, digest in found.items())
 
@@ -132,14 +129,12 @@ def test_each_document_has_the_number_of_its_form(name: str) -> None:
 
 
 def test_the_reference_has_every_key_of_a_document_and_of_a_study() -> None:
-    """What stands in the document and what its reference explains are the same keys, in the same order."""
     tables = [re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in OF_A_RUN.split("Each study:")]
     found = document.of_run(example())
     assert [list(found), list(found["studies"][0])] == tables
 
 
 def test_answers_are_those_of_terminal_and_report() -> None:
-    """The headline that a terminal opens with, the report's paragraphs, and a sentence for each comparison."""
     for judged, study in zip(example().studies, document.of_run(example())["studies"], strict=True):
         headline, *paragraphs = answer(judged)
         said = study["answers"]
@@ -150,7 +145,6 @@ def test_answers_are_those_of_terminal_and_report() -> None:
 
 
 def test_both_costs_are_rows_and_both_ratios_stand_in_a_toll() -> None:
-    """The quiet ones under the metric's own name, the typical ones beside them."""
     (study,) = _read(digests())
     cells: dict[str, dict[str, float]] = {}
     for row in study["results"]:
@@ -167,7 +161,6 @@ def test_both_costs_are_rows_and_both_ratios_stand_in_a_toll() -> None:
 
 
 def test_the_confidence_and_the_noise_are_those_of_the_study() -> None:
-    """What was used, and the A/A pairs' interval by its two ends."""
     (study,) = _read(digests())
     noise = digests().noise
     assert noise is not None
@@ -176,7 +169,6 @@ def test_the_confidence_and_the_noise_are_those_of_the_study() -> None:
 
 
 def test_a_server_and_its_parts_have_columns_of_their_own() -> None:
-    """The library is the provider, the server's name the server; a part of the cost says whose it is."""
     (study,) = _read(handshakes())
     assert {("openssl 3.0.19", "httpd", "httpd 2.4.71"), ("openssl 3.0.19", "nginx", None)} < {
         (row["provider"], row["server"], row["server_version"]) for row in study["results"]
@@ -191,7 +183,6 @@ def test_a_server_and_its_parts_have_columns_of_their_own() -> None:
 
 
 def test_a_cell_without_a_number_keeps_its_row() -> None:
-    """Null in place of the number, with what became of it."""
     (study,) = _read(digests())
     missing = [row for row in study["results"] if row["value"] is None]
     assert [("cpu", None, "unsupported", NO_BLAKE3)] * 2 == [
@@ -200,7 +191,6 @@ def test_a_cell_without_a_number_keeps_its_row() -> None:
 
 
 def test_an_end_that_is_not_known_is_null() -> None:
-    """JSON has no infinity."""
     unknown = Interval(1.1, 0.0, inf, 0.975, 3)
     study = digests()
     tolls = tuple(replace(t, ratio=unknown, all_samples=unknown) for t in study.tolls)
@@ -210,7 +200,7 @@ def test_an_end_that_is_not_known_is_null() -> None:
 
 @pytest.mark.parametrize("rates", [None, (1204.5, 455.0)])
 def test_a_claim_names_what_it_was_judged_by(rates: tuple[float, float] | None) -> None:
-    """Capacity, with the measured rates beside it where there are any."""
+    """Capacity, with the measured rates if there are any."""
     study = digests()
     claims = tuple(replace(c, rates=rates) for c in study.claims)
     (found,) = _read(replace(study, claims=claims))

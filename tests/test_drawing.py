@@ -1,5 +1,8 @@
-"""Which batches are drawn, to the last place: a run that is resumed draws them anew, by whatever version is installed
-by then, and a batch that comes out otherwise would be measured twice or never."""
+"""Drawn batches, compared exactly.
+
+A resumed run draws its batches again, with whatever version is installed by then; a batch that differs would be
+measured twice or never.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ columns = "bytes"
 over    = { choice = "sha-1" }
 where   = { provider = "rustcrypto", op = "hash" }
 """
-# Two baselines that are compared, and so many cells that not all of them can meet in a block.
+# Two compared baselines, and more cells than fit into a block.
 WIDE = """
 question = "?"
 family   = "digest"
@@ -68,7 +71,7 @@ over   = { choice = "sha-256", bytes = "64 B" }
 metric = "cost"
 ratio  = 6
 """
-# Which lookup of a digest is timed means nothing to the second provider.
+# The lookup of a digest means nothing to the second provider.
 FETCHED = """
 question  = "?"
 family    = "digest"
@@ -103,7 +106,7 @@ def name(cell: Cell) -> str:
 
 
 def digest(value: object) -> str:
-    """By which one tells it from another; a change is looked at with `git diff` of what is printed."""
+    """Return a short digest and print the value, so that `git diff` shows a change."""
     text = json.dumps(value)
     print(text)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -114,7 +117,6 @@ def digest(value: object) -> str:
     [(SMALL, 7, "fd20f103c55f581c"), (SMALL, 8, "6fedbc24db173076"), (WIDE, 7, "4bcddce7ee3ab76b")],
 )
 def test_the_batches_of_a_seed_are_these(text: str, seed: int, expected: str) -> None:
-    """Six blocks, in the order in which cells and A/A pairs start."""
     one = planned(text)
     found = [
         [batch.study, batch.block, batch.number, [[name(v.cell), v.repeat, v.block, v.batch] for v in batch.visits]]
@@ -124,7 +126,7 @@ def test_the_batches_of_a_seed_are_these(text: str, seed: int, expected: str) ->
     assert expected == digest(found)
 
 
-# All cells are compared with one, which meets its claim's cells too.
+# All cells are compared with one, which also meets its claim's cells.
 CROWDED = """
 question  = "?"
 family    = "digest"
@@ -155,7 +157,6 @@ def test_a_crowd_is_drawn_from_like_a_few(text: str, monkeypatch: pytest.MonkeyP
 
 
 def test_what_could_not_be_proved_has_no_repeat_for_its_kind() -> None:
-    """Another cell of its kind stands in for it; what other studies exclude is nothing to this one."""
     one = planned(SMALL)
     struck = next(cell.key for cell in one.cells if name(cell) == "md5/rustcrypto/64")
     repeats = [
@@ -168,7 +169,6 @@ def test_what_could_not_be_proved_has_no_repeat_for_its_kind() -> None:
 
 
 def test_the_pairs_of_a_study_are_these() -> None:
-    """What its claims are about and where; what its table compares; what differs in one coordinate."""
     one = planned(SMALL)
     first, second = one.study.claims
     places = [(name(of), name(over), dict(at)) for of, over, at in claimed(first, one.cells)]
@@ -195,7 +195,6 @@ CHOICES = ["none", "md5", "sha-1", "sha-256", "blake3"]
 
 
 def test_cells_stand_where_the_study_says() -> None:
-    """Each beside what does nothing at the same place; what is left out has its reason."""
     one = planned(SMALL)
     keys = {cell.key: cell for cell in one.cells}
     assert 19 == len(keys)
@@ -209,19 +208,17 @@ def test_cells_stand_where_the_study_says() -> None:
 
 
 def test_only_what_is_claimed_is_planned_where_that_is_asked_for() -> None:
-    """And what that is compared with."""
     text = SMALL.replace("[vary]", '[measure]\ncells = "claimed"\n[vary]')
     one = planned(text)
     assert {"none", "md5", "sha-1", "sha-256"} == {cell.choice.name for cell in one.cells}
     assert {1024} == {cell.coordinates["bytes"] for cell in one.cells if cell.choice.name == "md5"}
-    # What was left out by the study keeps its reason.
+    # Cells that the study left out keep their reason.
     assert {"asked": 1, "No claim is about it.": 5} == {
         because: sum(one == because for _, one in one.left_out) for _, because in one.left_out
     }
 
 
 def test_a_study_that_is_asked_for_twice_is_refused() -> None:
-    """Each has a place of its own in a run."""
     one = study.read("small", SMALL, where="small.toml")
     with pytest.raises(TollbarError) as caught:
         plan.make([one, one], seed=4)
@@ -229,7 +226,6 @@ def test_a_study_that_is_asked_for_twice_is_refused() -> None:
 
 
 def test_a_combination_that_contradicts_itself_is_refused() -> None:
-    """With what contradicts what, and what to do."""
     text = """
 question  = "?"
 family    = "password-hash"
@@ -261,7 +257,6 @@ request = { get = "/bytes/0" }
 
 
 def test_a_load_is_coordinates_of_its_cells() -> None:
-    """Each rate from each place, on a server whose program and version the plan names."""
     one = planned(SERVED)
     names = ("choice", "server", "rate", "client")
     assert {
@@ -282,7 +277,6 @@ def test_a_load_is_coordinates_of_its_cells() -> None:
 
 
 def test_two_cells_in_one_place_of_a_table_are_refused_with_both() -> None:
-    """And with the study and the table, and what would tell them apart."""
     text = SMALL.replace('where   = { provider = "rustcrypto", op = "hash" }', "")
     with pytest.raises(TollbarError) as caught:
         planned(text)
@@ -291,7 +285,6 @@ def test_two_cells_in_one_place_of_a_table_are_refused_with_both() -> None:
 
 
 def test_what_would_tell_two_cells_apart_is_told_whole() -> None:
-    """Each coordinate in which they differ."""
     text = SMALL.replace('where   = { provider = "rustcrypto", op = "hash" }', "").replace('"bytes"', '"op"')
     apart = {"aws-lc": "64 B", "rustcrypto": "1 KiB"}
     left = (
@@ -303,7 +296,7 @@ def test_what_would_tell_two_cells_apart_is_told_whole() -> None:
 
 
 def test_a_setting_is_varied_only_where_its_provider_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A study of several settings that others read would have thousands of combinations to drop."""
+    """Otherwise a study of several settings that others read would drop thousands of combinations."""
     one = study.read("fetched", FETCHED, where="fetched.toml")
     grid, asked = plan._Grid(one, *plan.look_up(one.providers, ())), Counter[Value]()
     normal = grid.normal
@@ -318,14 +311,13 @@ def test_a_setting_is_varied_only_where_its_provider_reads_it(monkeypatch: pytes
 
 
 def test_what_means_nothing_makes_no_second_cell() -> None:
-    """The older call has no context that could be used again: of four combinations three are cells."""
+    """The older call has no reusable context: of four combinations three are cells."""
     one = study.read("calls", CALLS, where="calls.toml")
     cells = [plan.key_of(cell.coordinates) for cell in plan._Grid(one, *plan.look_up(one.providers, ())).places()]
     assert 3 == len(cells) == len({*cells})
 
 
 def test_a_receipt_has_the_name_that_rows_have() -> None:
-    """Of each provider, beside what it says of itself and where it was found."""
     one = planned(SMALL)
     receipts = plan.Plan((one,), 4).receipts
     assert {cell.provider.spec: {"name", "path", *cell.provider.receipt} for cell in one.cells} == {
@@ -335,7 +327,6 @@ def test_a_receipt_has_the_name_that_rows_have() -> None:
 
 
 def test_a_provider_that_the_study_has_not_is_refused() -> None:
-    """With those that it has."""
     with pytest.raises(TollbarError) as caught:
         planned(
             SMALL.replace('where   = { choice = "md5", provider = "aws-lc"', 'where   = { provider = "libcrypto:x"')
@@ -345,7 +336,6 @@ def test_a_provider_that_the_study_has_not_is_refused() -> None:
 
 
 def test_what_is_left_out_of_several_providers_is_left_out_of_each() -> None:
-    """One after the other, and by a pattern."""
     for words in ('["aws-lc", "rustcrypto"]', '["*"]'):
         one = planned(SMALL.replace('provider = "aws-lc", bytes = "64 B" }', f"provider = {words} }}"))
         assert "md5" not in {cell.choice.name for cell in one.cells}
@@ -353,7 +343,6 @@ def test_what_is_left_out_of_several_providers_is_left_out_of_each() -> None:
 
 
 def test_a_claim_stands_where_either_of_its_cells_does() -> None:
-    """A setting that means nothing to one of the two is the other's."""
     cells: Any = [
         SimpleNamespace(coordinates={"choice": "a", "op": "sign"}),
         SimpleNamespace(coordinates={"choice": "b", "op": "sign", "context": "new"}),

@@ -1,4 +1,4 @@
-"""The driver: servers made to go wrong in every way, as rows with their reason."""
+"""The driver: faulty servers of every kind become rows with their reason."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tollbar.lab.servers.sandbox import Sandbox
 
 @pytest.fixture
 def fake_server(tmp_path: Path) -> Iterator[type[FakeServer]]:
-    """Servers made of a shell script."""
+    """Return a maker of servers from shell scripts."""
     FakeServer.folder = tmp_path
     yield FakeServer
     servers.find.cache_clear()
 
 
 class FakeServer:
-    """A server whose one server is a shell script."""
+    """Server made of a shell script."""
 
     folder: Path
 
     @classmethod
     def of(cls, script: str, by: str = "http", limit: str = "20 s") -> servers.Installed:
-        """The server, found."""
+        """Return the server as installed."""
         folder = cls.folder / "fake"
         folder.mkdir(exist_ok=True)
         program = folder / "server"
@@ -44,7 +44,7 @@ class FakeServer:
 
     @classmethod
     def toml(cls, folder: Path, by: str, limit: str) -> str:
-        """A file that is as it should be."""
+        """Return a valid description of the server."""
         return f"""
 title = "Fake"
 install = "wishing"
@@ -64,7 +64,6 @@ refusals = ['refused: (.*)']
 
 
 def test_a_server_that_is_never_ready_times_out(at: Sandbox, system: Provider, fake_server: type[FakeServer]) -> None:
-    """The wait has a limit, and what was waited for is ended with all it started."""
     found = fake_server.of("trap '' TERM; setsid sleep 1234 & sleep 1234", limit="0.3 s")
     with pytest.raises(NotStarted, match="not ready within") as caught:
         driver.start(at, Request(found, system, PLAINTEXT))
@@ -84,7 +83,6 @@ DEATHS = {
 def test_a_server_that_dies_at_its_start_is_a_row(
     at: Sandbox, system: Provider, fake_server: type[FakeServer], script: str
 ) -> None:
-    """How it ended is the outcome, and its last words are the reason."""
     outcome, words = DEATHS[script]
     with pytest.raises(NotStarted) as caught:
         driver.start(at, Request(fake_server.of(script), system, PLAINTEXT))
@@ -92,7 +90,6 @@ def test_a_server_that_dies_at_its_start_is_a_row(
 
 
 def test_rubbish_instead_of_a_line_is_a_failure(at: Sandbox, system: Provider, fake_server: type[FakeServer]) -> None:
-    """A server that is to say that it is ready and says something else has failed."""
     found = fake_server.of("echo rubbish; exit 1", "line")
     with pytest.raises(NotStarted, match="printed 'rubbish' instead of the address") as caught:
         driver.start(at, Request(found, system, PLAINTEXT))
@@ -100,7 +97,6 @@ def test_rubbish_instead_of_a_line_is_a_failure(at: Sandbox, system: Provider, f
 
 
 def test_a_server_that_is_not_installed_says_what_would_help(fake_server: type[FakeServer]) -> None:
-    """Not here is no error: it has the command."""
     found = fake_server.of("exit 1")
     (fake_server.folder / "fake" / "server").unlink()
     assert servers.Unavailable("fake", "Fake is not installed; to have it: wishing") == servers.find(
@@ -109,7 +105,6 @@ def test_a_server_that_is_not_installed_says_what_would_help(fake_server: type[F
 
 
 def test_a_server_without_a_version_is_not_here(fake_server: type[FakeServer]) -> None:
-    """A server that cannot say its version measures nothing."""
     found = fake_server.of("exit 1")
     (fake_server.folder / "fake" / "server").write_text("#!/bin/sh\nexit 1\n")
     missing = servers.find(servers.read(found.server.folder))

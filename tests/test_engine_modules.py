@@ -1,4 +1,4 @@
-"""The engine's modules use each other one way: no circle, no arrow back up."""
+"""The engine's modules depend on each other in one direction, without cycles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ENGINE = Path(__file__).parents[1] / "engine" / "src"
 
-# From top to bottom: a module uses those of lower lines, and those of its own line where that makes no circle.
+# From top to bottom: a module uses lower lines, and its own line where that makes no cycle.
 LAYERS = (
     ("main",),
     ("fuzz",),
@@ -34,14 +34,14 @@ PATHS = re.compile(r"\b(crate|(?:super::)*super)::(\{.*?\}|[\w:]+)", re.DOTALL)
 
 
 def code(file: Path) -> str:
-    """A module's text without comments and tests."""
+    """Return a module's text without comments and tests."""
     text = re.split(r"#\[cfg\(test\)\]\n(?:pub )?mod tests \{", file.read_text())[0]
     text = re.sub(r"#\[cfg\(test\)\]\s*\n\s*[^\n]*\n", "\n", text)
     return re.sub(r"//[^\n]*", "", text)
 
 
 def parts(path: str) -> Iterator[list[str]]:
-    """The paths that one `use` names: `a::{b, c::d}` has two."""
+    """Yield the paths that one `use` names: `a::{b, c::d}` has two."""
     if not path.startswith("{"):
         yield path.strip(":").split("::")
         return
@@ -49,19 +49,22 @@ def parts(path: str) -> Iterator[list[str]]:
 
 
 def module_of(file: Path) -> tuple[str, ...]:
-    """`tls/rustls/mod.rs` is `("tls", "rustls")`."""
+    """Return a file's module: `tls/rustls/mod.rs` is `("tls", "rustls")`."""
     relative = file.relative_to(ENGINE).with_suffix("")
     return relative.parts[:-1] if relative.name == "mod" else relative.parts
 
 
 def modules() -> dict[tuple[str, ...], Path]:
-    """Every module that is not of tests."""
+    """Return every module except those of tests."""
     files = (file for file in ENGINE.rglob("*.rs") if "tests" not in file.relative_to(ENGINE).with_suffix("").parts)
     return {module_of(file): file for file in files}
 
 
 def arrows() -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Which module uses which; of a path, the longest part that is a module, through what its parent re-exports."""
+    """Return which module uses which.
+
+    A path means its longest part that is a module, through its parent's re-exports.
+    """
     known = modules()
     texts = {module: code(file) for module, file in known.items()}
     found = set()
@@ -76,7 +79,7 @@ def arrows() -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
 def resolve(
     path: tuple[str, ...], known: dict[tuple[str, ...], Path], texts: dict[tuple[str, ...], str]
 ) -> tuple[str, ...]:
-    """The module that a path leads to."""
+    """Return the module that a path leads to."""
     for length in range(len(path), 0, -1):
         module = path[:length]
         if module not in known:
@@ -91,7 +94,7 @@ def resolve(
 
 
 def siblings() -> dict[tuple[str, ...], dict[str, set[str]]]:
-    """Of each folder, which of its modules uses which other one, the folder's own `mod.rs` left out."""
+    """Return for each folder which of its modules uses which, except the folder's own `mod.rs`."""
     folders: dict[tuple[str, ...], dict[str, set[str]]] = {}
     for one, other in arrows():
         shared = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
@@ -102,26 +105,23 @@ def siblings() -> dict[tuple[str, ...], dict[str, set[str]]]:
 
 
 def test_every_module_has_its_layer() -> None:
-    """A new module at the top is put in its place here."""
+    """Put a new module at the top into its layer here."""
     named = [name for layer in LAYERS for name in layer]
     assert sorted({module[0] for module in modules()}) == sorted(named)
 
 
 def test_no_module_uses_one_above_it() -> None:
-    """Arrows go down the layers, or along one."""
     place = {name: at for at, layer in enumerate(LAYERS) for name in layer}
     up = {(one[0], other[0]) for one, other in arrows() if place[other[0]] < place[one[0]]}
     assert up == set()
 
 
 def test_no_module_uses_the_folder_it_is_in() -> None:
-    """What the modules of a folder share has a file of its own, below them."""
     assert set() == {"/".join(other) for one, other in arrows() if one[: len(other)] == other}
 
 
 @pytest.mark.parametrize("folder", sorted(siblings()), ids="/".join)
 def test_the_modules_of_a_folder_have_no_circle(folder: tuple[str, ...]) -> None:
-    """Each could be read before all that use it."""
     uses = siblings()[folder]
     try:
         TopologicalSorter(uses).prepare()

@@ -1,4 +1,4 @@
-"""The engine is replaced, or goes, while a run needs it."""
+"""The engine is replaced or removed while a run needs it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from patience import PATIENCE_S
 from test_run import BATCH, batches_there, runs_in, wait_for
 from tollbar.core.runner import engine
 
-# `tollbar`, as it is where the engine is in this folder.
+# The `tollbar` command with the engine in this folder.
 WITH_ENGINE_IN = """
 import sys, sysconfig
 sysconfig.get_path = lambda name, folder=sys.argv.pop(1): folder
 from tollbar.cli import main
 main()
 """
-# What becomes of the engine while it is replaced.
+# Ways in which the engine is replaced.
 REPLACED: dict[str, Callable[[Path], object]] = {
     "Permission denied": lambda engine: engine.chmod(0),
     "No such file or directory": lambda engine: engine.unlink(),
@@ -31,7 +31,7 @@ REPLACED: dict[str, Callable[[Path], object]] = {
 
 
 def _put_an_empty_one(engine: Path) -> None:
-    """In one step: between two, the lab would find no engine at all."""
+    """Replace the engine in one step: between two the lab would find no engine at all."""
     empty = engine.with_suffix(".new")
     empty.touch(0o755)
     empty.replace(engine)
@@ -40,7 +40,6 @@ def _put_an_empty_one(engine: Path) -> None:
 @pytest.mark.share(0)
 @pytest.mark.parametrize("why", REPLACED)
 def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: Path, why: str) -> None:
-    """It ends with one line and a hint, keeps its batches, and can be taken up when the engine is back."""
     own = tmp_path / "bin" / "tollbar-engine"
     own.parent.mkdir()
     shutil.copy(engine(), own)
@@ -59,7 +58,7 @@ def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: P
     assert {"ok"} == {trial.outcome for trial in kept}
     own.unlink(missing_ok=True)
     shutil.copy(engine(), own)
-    # As many as were said, and no more of them where the machine is busy.
+    # The blocks are given again, because a resumed run would otherwise add some on a busy machine.
     resumed = [*words, "--resume", str(run), "--no-report", "--blocks", "40"]
     on = subprocess.run(resumed, capture_output=True, text=True, timeout=PATIENCE_S)
     assert 0 == on.returncode, on.stderr

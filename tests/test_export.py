@@ -18,7 +18,7 @@ from tollbar.results import free_names, write
 from tollbar.results.export import _rows
 from tollbar.results.run import StudyRun
 
-# Whatever a family may call a parameter: the names of all of them, and the names of all columns.
+# Possible names of a parameter: those of all families and of all columns.
 PARAMETERS = sorted(
     {name for family in families().values() for name in family.settings}
     | {name for family in families().values() for choice in family.choices.values() for name in choice.setting}
@@ -26,7 +26,7 @@ PARAMETERS = sorted(
 
 
 def with_parameters(judged: Judgement, names: list[str]) -> Judgement:
-    """The same with these parameters in each cell, each with a value that nothing else has."""
+    """Add these parameters to each cell, each with a unique value."""
 
     def named(one: StudyRun) -> StudyRun:
         own = {name: f"value of {name}" for name in names}
@@ -41,7 +41,6 @@ def lost(row: dict[str, Any], names: list[str]) -> list[str]:
 
 
 def test_no_parameter_takes_the_place_of_a_column() -> None:
-    """Of cells: every parameter of every family, and parameters with the names of the columns."""
     judged = example()
     before = [*document.cell_rows(judged)]
     names = [name for name in (*PARAMETERS, *before[0]) if name not in judged.studies[0].rows[0].coordinates]
@@ -60,7 +59,6 @@ def test_no_parameter_takes_the_place_of_a_column_of_chunks() -> None:
 
 
 def test_shipped_families_keep_their_names() -> None:
-    """A parameter of a family that ships is the column of its name, for example bcrypt's `cost`."""
     columns = {*next(document.cell_rows(example()))} - {*example().studies[0].rows[0].coordinates}
     assert [] == [name for name in PARAMETERS if name in columns]
     assert {"cost": "setting_cost", "bytes": "bytes"} == free_names(["cost", "bytes"], {"cost"})
@@ -68,7 +66,7 @@ def test_shipped_families_keep_their_names() -> None:
 
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_a_pipe_that_nothing_reads_from_is_one_line(tmp_path: Path, form: str) -> None:
-    """To open it would wait for ever."""
+    """Opening such a pipe would wait for ever."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(TollbarError, match=r"cannot be written: .*No such device or address"):

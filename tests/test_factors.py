@@ -1,4 +1,4 @@
-"""Factors: all combinations meet in one batch, and parts and whole are told apart as they were made."""
+"""Factors: all combinations meet in one batch; the sum of parts and the whole are distinguished."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tollbar.study.plan.pairs import factored
 
 BLOCKS = 12
 NAMES = ("first", "second", "third")
-# What each part adds to 1000 ns.
+# Nanoseconds that each part adds to 1000 ns.
 PARTS = (300.0, 500.0, 1200.0)
 BARE = 1000.0
 
@@ -39,7 +39,7 @@ BARE = 1000.0
 def judged(
     beyond: float, *, count: int = 3, noise: float = 0.002, gone: int | None = None, seed: int = 0
 ) -> StudyJudgement:
-    """What is judged of all combinations, whose whole has so many nanoseconds beyond the sum of its parts."""
+    """Return the judged combinations, whose whole costs `beyond` ns more than the sum of its parts."""
     source = random.Random(f"{beyond}/{count}/{seed}")
     rows = []
     for number, at in enumerate(product((0, 1), repeat=count)):
@@ -68,10 +68,10 @@ def only(judgement: StudyJudgement) -> FactorsResult:
     ("beyond", "verdict"), [(0.0, Together.ADDS_UP), (400.0, Together.DEARER), (-400.0, Together.CHEAPER)]
 )
 def test_parts_and_whole_are_told_apart(count: int, beyond: float, verdict: Together) -> None:
-    """What is known to be beyond the sum of the parts is found, and parts and whole add up."""
+    """Return the key of the cell without any part."""
     found = only(judged(beyond, count=count))
     assert verdict is found.verdict
-    # Bare and all parts together are the whole, to the last digit that floats have.
+    # The bare cost and all parts sum to the whole, to the last digit of a float.
     total = found.costs[0].estimate + sum(part.added.estimate for part in found.parts)
     assert total == pytest.approx(found.costs[-1].estimate, rel=1e-12)
     own = found.costs[0].estimate + sum(part.added.estimate for part in found.own)
@@ -80,7 +80,7 @@ def test_parts_and_whole_are_told_apart(count: int, beyond: float, verdict: Toge
 
 
 def test_intervals_cover_what_was_made() -> None:
-    """At 96 % four of 100 labs miss on average, eleven once in five hundred times, and six of 30 once in a thousand."""
+    """At 96 %, four of 100 labs miss on average, eleven once in 500 times, and six of 30 once in 1,000."""
     labs, most = share.of((30, 5), (100, 10))
     found = [only(judged(200.0, seed=seed, noise=0.01)) for seed in range(labs)]
     for place, true in enumerate(PARTS):
@@ -90,12 +90,10 @@ def test_intervals_cover_what_was_made() -> None:
 
 
 def test_wide_intervals_tell_nothing() -> None:
-    """Neither that it adds up, nor that it does not."""
     assert Together.CANNOT_TELL is only(judged(0.0, noise=0.3)).verdict
 
 
 def test_a_missing_cell_is_a_reason() -> None:
-    """And no verdict; page and terminal say it."""
     judgement = judged(0.0, gone=3)
     found = only(judgement)
     assert (None, Together.CANNOT_TELL) == (found.ratio, found.verdict)
@@ -104,7 +102,6 @@ def test_a_missing_cell_is_a_reason() -> None:
 
 
 def test_what_is_said_has_the_judged_numbers() -> None:
-    """In one sentence, and a table whose rows add up."""
     judgement = judged(400.0)
     listing = factors_listing(judgement)
     assert listing is not None
@@ -123,7 +120,7 @@ def test_a_study_without_factors_says_nothing_of_them() -> None:
 
 
 def test_noise_is_worked_out_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of a thousand cells asked for that of each of a thousand baselines."""
+    """Without a cache each of a thousand cells computed the noise of each of a thousand baselines."""
     rows = [row({"choice": str(n)}, [1.0] * BLOCKS, repeats_ns=[1.0] * BLOCKS) for n in range(20)]
     ledger = Ledger(rows, Terms(0.03, 1), "cpu")
     asked = []
@@ -134,11 +131,10 @@ def test_noise_is_worked_out_once_for_all_cells(monkeypatch: pytest.MonkeyPatch)
     assert 2 >= len(asked)
 
 
-# Of numbers alone.
+# Numbers.
 
 
 def test_a_sum_is_of_the_blocks_that_all_have() -> None:
-    """And of nothing where there is no such block."""
     one, other = (row({"choice": name}, costs) for name, costs in (("x", [10.0] * 6), ("y", [4.0] * 5 + [400.0])))
     ledger = Ledger([one, other], Terms(0.03, 1), "cpu")
     found = ledger.added([one, other], [1.0, -1.0])
@@ -153,7 +149,6 @@ def test_a_sum_is_of_the_blocks_that_all_have() -> None:
 
 @given(st.lists(st.lists(st.floats(1.0, 1e6), min_size=8, max_size=8), min_size=2, max_size=4), st.data())
 def test_a_sum_of_means_is_linear(costs: list[list[float]], data: st.DataObject) -> None:
-    """Twice the weights are twice the sum and twice its interval."""
     rows = [row({"choice": str(number)}, one) for number, one in enumerate(costs)]
     ledger = Ledger(rows, Terms(0.03, 1), "cpu")
     weights = data.draw(st.lists(st.floats(-4, 4), min_size=len(rows), max_size=len(rows)))
@@ -189,7 +184,6 @@ def planned(tmp_path: Path, factors: str = '"first", "second", "third"', second:
 
 @pytest.mark.parametrize("factors", ['"first", "second", "third"', '"first", "third"'])
 def test_all_combinations_share_a_batch(tmp_path: Path, factors: str) -> None:
-    """Each cell once a block, and its baseline beside it; cells of another place in another batch."""
     (one,) = planned(tmp_path, factors).studies
     groups = [{cell.key for cell in group} for group in factored(one.study, one.cells)]
     assert 8 == sum(map(len, groups))

@@ -1,4 +1,4 @@
-"""The families' data: every family reads, every standing names its authority, every answer is right."""
+"""The families' data: every family can be read, every standing names its authority, every answer is right."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ NAMES = [
     "web-auth",
 ]
 
-# Nothing in bits can be said of these: a spin protects nothing, a password hash sets what a guess costs; of what a
-# library negotiates by default, and of a client's contexts, `tls` says it.
+# These families have no strength in bits: a spin protects nothing, a password hash sets the cost of a guess; the
+# strength of a library's defaults and of a client's contexts is in `tls`.
 WITHOUT_STRENGTH = {"database-sign-on", "defaults", "spin", "password-hash", "tls-client", "tls-defaults", "web-auth"}
 
-# A protocol is as strong as what is negotiated within it: there the strengths are those of the settings' values.
+# A protocol is as strong as the negotiated settings: the strengths are those of the settings' values.
 STRENGTH_IN_SETTINGS = {"stack", "tls"}
 
-# Two connections never agree on the same secrets: such a cell is proved by what both sides say they negotiated. A value
-# is encrypted with another nonce each time: it is proved by being read back.
+# Two connections never agree on the same secrets, so both sides' negotiated parameters are the proof. A value is
+# encrypted with a new nonce each time, so reading it back is the proof.
 WITHOUT_ANSWERS = {"database-sign-on", "defaults", "stack", "tls", "tls-client", "tls-defaults", "web-auth", "storage"}
 
-# What a family calls doing nothing, where it is not `none`.
+# Names of null choices other than `none`.
 NULLS = {
     "database-sign-on": "trust",
     "stack": "bare",
@@ -70,7 +70,7 @@ NULLS = {
 
 
 def complaints(choice: Choice, *, strength: bool = True, answer: bool = True) -> list[str]:
-    """What a choice lacks before a user may be told about it."""
+    """Return the facts that a choice is missing."""
     if choice.standing is Standing.NULL:
         return [] if choice.strength is None and not choice.authority else ["a null choice claims something"]
     lacks = [] if choice.authority else ["a standing without an authority"]
@@ -83,7 +83,7 @@ def complaints(choice: Choice, *, strength: bool = True, answer: bool = True) ->
 
 
 def flaws(authorities: Sequence[Authority]) -> list[str]:
-    """What the authorities themselves lack."""
+    """Return the facts that the authorities themselves are missing."""
     return [
         f"an authority without {name}"
         for a in authorities
@@ -93,7 +93,7 @@ def flaws(authorities: Sequence[Authority]) -> list[str]:
 
 
 def complaints_of_value(value: SettingValue) -> list[str]:
-    """What a setting's value lacks before a user may be told about it."""
+    """Return the facts that a setting's value is missing."""
     lacks = flaws(value.authority)
     if value.standing is not None and not value.authority:
         lacks.append("a standing without an authority")
@@ -107,21 +107,20 @@ def complaints_of_value(value: SettingValue) -> list[str]:
 
 
 def all_values() -> Iterator[tuple[Family, Setting, SettingValue]]:
-    """Every value of every setting that has something said of it."""
+    """Yield every described value of every setting."""
     for family in families().values():
         for setting in family.settings.values():
-            # What is said of a value of a family that is made of others, its members say.
+            # Values of a composed family are described by its members.
             for value in () if isinstance(family, MadeOf) else setting.about.values():
                 yield family, setting, value
 
 
 def all_choices() -> Iterator[tuple[Family, Choice]]:
-    """Every choice of every family."""
+    """Yield every choice of every family."""
     return ((family, choice) for family in families().values() for choice in family.choices.values())
 
 
 def test_every_family_reads() -> None:
-    """The families are those the engine and the studies know, each with operations and one null choice."""
     expected = NAMES
     assert expected == sorted(families())
     for family in families().values():
@@ -134,14 +133,12 @@ def test_every_family_reads() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_choice_says_what_it_rests_on(name: str) -> None:
-    """A choice has authorities with who, where and when, a strength with its source, and a known answer."""
     strength, answer = name not in WITHOUT_STRENGTH | STRENGTH_IN_SETTINGS, name not in WITHOUT_ANSWERS
     found = {c.name: complaints(c, strength=strength, answer=answer) for c in families()[name].choices.values()}
     assert not {choice: lacks for choice, lacks in found.items() if lacks}
 
 
 def test_a_standing_without_authority_is_found(tmp_path: Path) -> None:
-    """A choice that claims a standing without an authority does not pass the check above."""
     path = tmp_path / "family.toml"
     path.write_text(A_FAMILY)
     assert "a standing without an authority" in complaints(read_family(tmp_path).choices["md5"])
@@ -149,7 +146,6 @@ def test_a_standing_without_authority_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_value_says_what_it_rests_on(name: str) -> None:
-    """A setting's value that has a standing or a strength has authorities and a source for it, as choices do."""
     found = {
         f"{setting.name} {value.name}": complaints_of_value(value)
         for family, setting, value in all_values()
@@ -159,7 +155,6 @@ def test_every_value_says_what_it_rests_on(name: str) -> None:
 
 
 def test_a_value_with_a_standing_without_authority_is_found(tmp_path: Path) -> None:
-    """A setting's value that claims a standing without an authority does not pass the check above."""
     path = tmp_path / "family.toml"
     path.write_text(A_FAMILY + 'mitigates = { collision = "no" }\n' + A_VALUE)
     value = read_family(tmp_path).settings["length"].about["short"]
@@ -167,7 +162,7 @@ def test_a_value_with_a_standing_without_authority_is_found(tmp_path: Path) -> N
 
 
 def defaults(family: Family, choice: Choice, **given: str) -> dict[str, str | int]:
-    """A cell's coordinates: the choice, its first operation, and its settings at their defaults."""
+    """Return a cell's coordinates: the choice, its first operation, and its settings at their defaults."""
     coordinates: dict[str, str | int] = {"choice": choice.name, "op": family.operations[0]}
     for name, setting in family.settings.items():
         if setting.applies(coordinates):
@@ -176,7 +171,6 @@ def defaults(family: Family, choice: Choice, **given: str) -> dict[str, str | in
 
 
 def test_every_cell_has_a_standing() -> None:
-    """A choice at the defaults of its settings has the choice's standing or worse; null is what the null choice is."""
     order = [
         Standing.BROKEN,
         Standing.DISALLOWED,
@@ -192,14 +186,13 @@ def test_every_cell_has_a_standing() -> None:
 
 
 def test_every_family_has_its_strengths_somewhere() -> None:
-    """Where a choice has no strength of its own, its cells have one by their settings, and say what it means."""
     for family, choice in all_choices():
         if choice.standing is not Standing.NULL and family.name not in WITHOUT_STRENGTH:
             assert family.strength_means, family.name
             assert family.strength_of(defaults(family, choice)) is not None, f"{family.name}: {choice.name}"
 
 
-# Cells of TLS, with what they are worth: standing, strength in bits.
+# Cells of TLS with their standing and strength in bits.
 TLS_CELLS = {
     ("tls-1.3", "ecdsa-p256", "x25519mlkem768"): (Standing.RECOMMENDED, 128),
     ("tls-1.3", "ml-dsa-87", "mlkem1024"): (Standing.ACCEPTABLE, 128),
@@ -214,7 +207,6 @@ TLS_CELLS = {
 
 @pytest.mark.parametrize("cell", TLS_CELLS, ids=" ".join)
 def test_a_cell_has_the_standing_of_its_worst_part(cell: tuple[str, str, str]) -> None:
-    """A certificate or a key exchange that is disallowed makes the whole connection so, and the weakest part counts."""
     family = families()["tls"]
     choice, certificate, key_exchange = cell
     given = {"certificate": certificate, "key-exchange": key_exchange}
@@ -224,7 +216,7 @@ def test_a_cell_has_the_standing_of_its_worst_part(cell: tuple[str, str, str]) -
 
 @pytest.mark.parametrize("cell", TLS_CELLS, ids=" ".join)
 def test_what_lowers_a_standing_is_named(cell: tuple[str, str, str]) -> None:
-    """It is a setting whose value has the cell's standing; a choice that has it by itself is lowered by none."""
+    """A setting lowers it if its value has the cell's standing and the choice alone is better."""
     family = families()["tls"]
     choice, certificate, key_exchange = cell
     given = {"certificate": certificate, "key-exchange": key_exchange}
@@ -239,7 +231,7 @@ def test_what_lowers_a_standing_is_named(cell: tuple[str, str, str]) -> None:
 
 
 def test_a_default_keeps_no_choice_out_of_good_standing() -> None:
-    """What is deprecated or worse over TLS by a setting's default is so by every value of that setting."""
+    """Otherwise every value of that setting is as bad."""
     good = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
     for family, choice in all_choices():
         coordinates = defaults(family, choice, **({"transport": "tls"} if family.name == "web-auth" else {}))
@@ -252,7 +244,6 @@ def test_a_default_keeps_no_choice_out_of_good_standing() -> None:
 
 
 def test_plaintext_protects_nothing() -> None:
-    """The null choice has no standing but its own, no strength, and mitigates no threat."""
     family = families()["tls"]
     coordinates = defaults(family, family.null)
     assert Standing.NULL == family.standing_of(coordinates)
@@ -261,7 +252,6 @@ def test_plaintext_protects_nothing() -> None:
 
 
 def test_a_value_has_its_own_word_on_a_threat() -> None:
-    """What a setting's value says of a threat holds in place of what the choice says, and the least of several."""
     family = families()["tls"]
     coordinates = defaults(family, family.choices["tls-1.2"])
     key_theft = {
@@ -285,7 +275,6 @@ def test_a_value_has_its_own_word_on_a_threat() -> None:
 
 
 def test_what_is_partly_mitigated_says_when() -> None:
-    """`partly` has its condition, and `yes` and `no` have none; several conditions are all said."""
     for family, choice in all_choices():
         for one in family.mitigations_of(defaults(family, choice)).values():
             assert (one.degree is Degree.PARTLY) == bool(one.condition)
@@ -302,7 +291,6 @@ def test_what_is_partly_mitigated_says_when() -> None:
 
 
 def test_only_operations_that_repeat_themselves_have_answers() -> None:
-    """A new key is another each time; whatever is signed or hashed has its known answers to meet."""
     signature = families()["signature"].choices["ed25519"]
     assert () == signature.answers_of("generate-key")
     assert signature.answers == signature.answers_of("sign")
@@ -310,33 +298,29 @@ def test_only_operations_that_repeat_themselves_have_answers() -> None:
 
 @pytest.mark.parametrize(("written", "expected"), [("0 %", 0), ("50 %", 50), ("100 %", 100)])
 def test_shares_are_whole_percents(written: str, expected: int) -> None:
-    """A share is written with its unit and kept as a whole number of percents."""
     assert expected == families()["tls"].settings["resumed"].read(written)
 
 
 @pytest.mark.parametrize("written", [50, "50", "101 %", "0.5 %", "half"])
 def test_what_is_no_share_is_refused(written: str | int) -> None:
-    """A share without its unit, above the whole or between two percents is refused."""
     with pytest.raises(ValueError, match="%"):
         families()["tls"].settings["resumed"].read(written)
 
 
 def test_choices_of_a_family_have_titles_of_their_own() -> None:
-    """No two choices of a family can be mistaken for one another in a table."""
     for family in families().values():
         titles = [choice.title for choice in family.choices.values()]
         assert len(titles) == len(set(titles)), family.name
 
 
 def test_defaults_are_among_the_values() -> None:
-    """A setting's default is one that a study could have written."""
     for family in families().values():
         for setting in family.settings.values():
             assert setting.default == setting.read(as_a_study_writes_it(setting, setting.default)), setting.name
 
 
 def known(family: Family, coordinate: str) -> list[str]:
-    """Values that a coordinate may have; an empty one where it may be absent."""
+    """Return the values that a coordinate may have, with an empty one if it may be absent."""
     if coordinate == "provider":
         return ["libcrypto", *libraries.built_in(), "runner:./mine", *all_platforms()]
     if coordinate == "server":
@@ -350,7 +334,6 @@ def known(family: Family, coordinate: str) -> list[str]:
 
 
 def test_settings_apply_to_something() -> None:
-    """Where a setting is limited to choices, providers, operations or other settings' values, such exist."""
     for family in families().values():
         for setting in family.settings.values():
             for coordinate, patterns in setting.only.items():
@@ -360,7 +343,7 @@ def test_settings_apply_to_something() -> None:
 
 
 LOW_LEVEL, EVP = {"call": "low-level"}, {"call": "evp"}
-# Where settings mean something: family, setting, provider, other settings.
+# Coordinates at which settings have a meaning: family, setting, provider, other settings.
 APPLIES: list[tuple[str, str, str, dict[str, str], bool]] = [
     ("digest", "cpu", "libcrypto", {}, True),
     ("digest", "cpu", "libcrypto:/opt/lib/libcrypto.so.3", {}, True),
@@ -384,28 +367,26 @@ APPLIES: list[tuple[str, str, str, dict[str, str], bool]] = [
 def test_a_setting_means_something_where_its_family_says(
     name: str, setting: str, provider: str, others: dict[str, str], applies: bool
 ) -> None:
-    """By the provider, by another setting's value, and where that one is absent if the family says so."""
     family = families()[name]
     choice = "key-cached" if name == "rsa-api" else "ecdsa-p256" if name == "signature" else "sha-256"
     coordinates = {"choice": choice, "provider": provider, "op": family.operations[-1], **others}
     assert applies is family.settings[setting].applies(coordinates)
 
 
-# They sign what SHA-256 has hashed, and nothing else; of a hash object in each call one class of .NET has the claim.
+# They sign only SHA-256 digests; reusing a hash object in each call is claimed for one class of .NET.
 PARTLY = {("signature", "digest"), ("rsa-api", "digest")}
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("platform", list(all_platforms()))
 def test_families_and_runners_of_other_platforms_agree(platform: str, name: str) -> None:
-    """What these runners perform is in the families, and the settings that they are sent are those that they read."""
     family, (choices, operations, settings) = families()[name], FAMILIES[name]
     assert {*choices} <= {*family.choices}
     for choice, op in itertools.product([*choices, family.null.name], operations):
         assert op in family.operations
         at: dict[str, Value] = {"choice": choice, "provider": platform, "op": op}
         at |= {n: s.default for n, s in family.settings.items() if s.applies(at)}
-        # No signature has no digest either; the other null choices have the settings of those beside them.
+        # The null signature has no digest; the other null choices have the settings of their neighbours.
         absent = {"digest"} if ("signature", "none") == (name, choice) else set[str]()
         assert {*settings} - absent == {*at} - {"choice", "provider", "op"}
     for setting, values in settings.items():
@@ -414,7 +395,7 @@ def test_families_and_runners_of_other_platforms_agree(platform: str, name: str)
 
 
 def test_settings_stand_behind_those_they_depend_on() -> None:
-    """Where a setting is limited to another one's values, that one stands before it, as they are read in order."""
+    """Settings are read in order."""
     for family in families().values():
         before = {"choice", "provider", "server", "op", "threads"}
         for setting in family.settings.values():
@@ -423,7 +404,6 @@ def test_settings_stand_behind_those_they_depend_on() -> None:
 
 
 def test_what_is_said_of_values_applies_somewhere() -> None:
-    """Where what is said of a value is limited to choices or to other settings' values, such exist."""
     for family, setting, value in all_values():
         for coordinate, patterns in value.only.items():
             for pattern in patterns:
@@ -432,7 +412,7 @@ def test_what_is_said_of_values_applies_somewhere() -> None:
 
 
 def test_a_family_of_one_s_own_is_called_as_its_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is written, `_` too, which stands for `-` in Tollbar's own alone; these are never replaced."""
+    """The name keeps its `_`, which means `-` only in Tollbar's own folders."""
     text = (families()["spin"].folder / "family.toml").read_text()
     for name in ("of_mine", "web-auth"):
         (tmp_path / "families" / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A family's file: what does not read, or does not fit together, is said in one line."""
+"""A family's file: syntax errors and contradictions are reported in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from family_text import A_FAMILY, A_VALUE
 from tollbar.catalog.families import families, read_family
 from tollbar.core.errors import TollbarError
 
-# What is added to a good family, or changed in it, and what the error must name.
+# Additions to a good family, or changes of it, and words that the error must contain.
 BAD_FAMILIES = {
     "no word on a threat": ("", A_VALUE, "nothing is said of the threat `collision`"),
     "unknown threat of a choice": ('mitigates = { theft = "no" }', A_VALUE, "the family has no threat `theft`"),
@@ -35,7 +35,6 @@ BAD_FAMILIES = {
 
 @pytest.mark.parametrize("fault", BAD_FAMILIES)
 def test_a_family_that_does_not_fit_together_is_refused(fault: str, tmp_path: Path) -> None:
-    """Threats and values that are not the family's are refused, and so is silence on one of its threats."""
     choice, rest, words = BAD_FAMILIES[fault]
     path = tmp_path / "family.toml"
     path.write_text(A_FAMILY + choice + "\n" + rest)
@@ -45,7 +44,6 @@ def test_a_family_that_does_not_fit_together_is_refused(fault: str, tmp_path: Pa
 
 
 def test_an_operation_that_the_family_has_not_is_refused(tmp_path: Path) -> None:
-    """What has no known answer is one of the family's operations, and must meet none."""
     path = tmp_path / "family.toml"
     path.write_text(A_FAMILY.replace('["hash"]', '["hash", "sing"]\nunanswered = ["sing"]'))
     assert ("sing",) == read_family(tmp_path).choices["md5"].unanswered
@@ -55,7 +53,6 @@ def test_an_operation_that_the_family_has_not_is_refused(tmp_path: Path) -> None
 
 
 def test_a_null_choice_that_mitigates_is_refused(tmp_path: Path) -> None:
-    """What does nothing protects against nothing."""
     path = tmp_path / "family.toml"
     text = A_FAMILY.replace('standing = "null"', 'standing = "null"\nmitigates = { collision = "yes" }')
     path.write_text(text + 'mitigates = { collision = "no" }\n' + A_VALUE)
@@ -64,7 +61,7 @@ def test_a_null_choice_that_mitigates_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_choice_named_twice_is_refused(tmp_path: Path) -> None:
-    """The names of choices are unique, because a file that says one twice does not read."""
+    """The file is TOML, in which a repeated key does not parse."""
     path = tmp_path / "family.toml"
     path.write_text(A_FAMILY + '\n[choice.md5]\ntitle = "again"\nspec = "none"\nstanding = "broken"\n')
     with pytest.raises(TollbarError, match="md5"):
@@ -72,7 +69,6 @@ def test_a_choice_named_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_key_is_named(tmp_path: Path) -> None:
-    """A key that the format does not have is refused, and the error names file and key."""
     path = tmp_path / "family.toml"
     path.write_text(A_FAMILY + 'colour = "red"\n')
     with pytest.raises(TollbarError) as caught:
@@ -82,7 +78,7 @@ def test_an_unknown_key_is_named(tmp_path: Path) -> None:
 
 
 SETTING = '[setting.length]\ntitle = "length"\n{}\n'
-# What is changed in a good family, and what the error says: file, key, and the nearest right one.
+# Changes of a good family and the error's text: file, key, and the nearest valid one.
 BAD = {
     "unknown key": ('title = "MD5"', 'titel = "MD5"', "`choice.md5.titel`: no such key", "`title`"),
     "another key": (
@@ -178,7 +174,6 @@ BAD = {
 
 @pytest.mark.parametrize("fault", BAD)
 def test_a_bad_family_is_refused_in_words(fault: str, tmp_path: Path) -> None:
-    """The error is one line that names the file and the key, and says what the nearest right one is."""
     find, replacement, words, hint = BAD[fault]
     (tmp_path / "family.toml").write_text(A_FAMILY.replace(find, replacement, 1) if find else A_FAMILY + replacement)
     with pytest.raises(TollbarError) as caught:
@@ -191,7 +186,6 @@ def test_a_bad_family_is_refused_in_words(fault: str, tmp_path: Path) -> None:
 
 
 def test_a_choice_like_another_has_what_it_does_not_say(tmp_path: Path) -> None:
-    """What a choice says itself is its own; all else is that of the choice that it is like, of an earlier one too."""
     again = '[choice.md5-again]\nlike = "md5"\ntitle = "MD5 again"\nyear = 1993\n'
     thrice = '[choice.md5-thrice]\nlike = "md5-again"\ntitle = "MD5 thrice"\n'
     (tmp_path / "family.toml").write_text(f"{A_FAMILY}year = 1992\n{again}{thrice}")
@@ -202,7 +196,6 @@ def test_a_choice_like_another_has_what_it_does_not_say(tmp_path: Path) -> None:
 
 
 def test_families_on_the_search_path_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of the user's own is a family like any other, and never takes the place of one that ships."""
     for name in ("mine", "digest"):
         (tmp_path / "families" / name).mkdir(parents=True)
         (tmp_path / "families" / name / "family.toml").write_text(A_FAMILY)

@@ -1,4 +1,4 @@
-"""Figures of the bench: each can miss, and what fails misses."""
+"""Figures of the bench: each can miss its goal, and a failure misses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.size import of_check
 
 @pytest.mark.parametrize(("status", "quick"), [(0, True), (1, False), (-9, False)])
 def test_a_command_that_fails_is_not_quick(status: int, quick: bool) -> None:
-    """Whatever it took: a crash within a millisecond meets no goal."""
+    """A crash within a millisecond meets no goal."""
     code = f"import os, sys; sys.exit({status}) if {status} >= 0 else os.kill(os.getpid(), {-status})"
     found = timed(sys.executable, "-c", code)
     assert (status, quick) == (found.status, math.isfinite(found.wall_s))
@@ -22,7 +22,6 @@ def test_a_command_that_fails_is_not_quick(status: int, quick: bool) -> None:
 
 
 def test_a_part_that_fails_misses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it had found stays, and the parts after it are measured."""
 
     def figures() -> Iterator[Figure]:
         yield Figure("one", "at most 1", "1", True)
@@ -44,7 +43,6 @@ def test_a_part_that_fails_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_sides_of_other_moments_are_no_figure(moments: tuple[str, str], measured: float, met: bool, here: str) -> None:
-    """However near they are: one has neighbours in it, and the other has not."""
     sides = {
         name: {"estimate": of, "interval": [of - 0.05, of + 0.05], "noisy": of_moments == "noisy"}
         for name, of, of_moments in zip(

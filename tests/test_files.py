@@ -1,4 +1,4 @@
-"""Files: whole or not at all, and readable by no other account at any moment."""
+"""Files: written whole or not at all, and never readable by another account."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tollbar.lab.servers import leftovers, sandbox
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
 def mask(request: pytest.FixtureRequest) -> Iterator[int]:
-    """What the user's mask takes away."""
+    """Yield the bits that the user's mask removes."""
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
@@ -35,7 +35,6 @@ def mode_of(path: Path) -> int:
 
 @pytest.mark.parametrize("mode", [0o600, 0o644])
 def test_a_file_has_its_mode_whatever_the_mask_is(tmp_path: Path, mask: int, mode: int) -> None:
-    """Neither less than it is meant to have nor more."""
     write(tmp_path / "file", b"text", mode)
     assert (mode, b"text") == (mode_of(tmp_path / "file"), (tmp_path / "file").read_bytes())
     write_atomically(tmp_path / "ordinary", "text")
@@ -46,7 +45,7 @@ def test_a_file_has_its_mode_whatever_the_mask_is(tmp_path: Path, mask: int, mod
 def test_what_a_server_is_told_is_for_its_owner_from_the_first_byte(
     tmp_path: Path, mask: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even where the lab ends before a file's mode is set, no other account could read it at any moment."""
+    """The lab may end before a file's mode is set: no other account may read it at any moment."""
 
     def ended(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -61,7 +60,6 @@ def test_what_a_server_is_told_is_for_its_owner_from_the_first_byte(
 
 
 def test_nothing_that_was_laid_there_is_written_through(tmp_path: Path) -> None:
-    """A link in a file's place is replaced, and what it leads to is left as it was."""
     (tmp_path / "other").write_text("theirs")
     os.mkfifo(tmp_path / "pipe")
     for to in "other", "pipe":
@@ -74,7 +72,7 @@ def test_nothing_that_was_laid_there_is_written_through(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
-    """Root may replace a device: a page that is written to `/dev/null` must not take it away from all others."""
+    """Root could replace a device: a page written to `/dev/null` must not remove it for everyone."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -95,7 +93,7 @@ def test_a_pipe_that_nothing_reads_from_is_not_waited_for(tmp_path: Path) -> Non
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe without a writer is refused at once."""
+    """Refuse a pipe without a writer at once."""
     monkeypatch.setattr(files, "WRITER_WAIT_S", 0.0)
 
 
@@ -174,7 +172,7 @@ ANOTHER = 4242
 
 
 REPLACEABLE = {
-    # Owner, group and mode.
+    # Owner, group, mode, link.
     "own": (0, 0, 0o755, False),
     "another user's": (ANOTHER, ANOTHER, 0o755, True),
     "open to all": (0, 0, 0o777, True),
@@ -195,7 +193,6 @@ def below_tmp() -> Iterator[Path]:
 
 @pytest.mark.parametrize("name", REPLACEABLE)
 def test_a_folder_in_which_others_may_replace_files_is_told(below_tmp: Path, name: str) -> None:
-    """Itself, what is below it, and a link from there to a folder of one's own."""
     owner, group, mode, is_replaceable = REPLACEABLE[name]
     (below_tmp / "folder").mkdir()
     (below_tmp / "own").mkdir()
@@ -208,7 +205,7 @@ def test_a_folder_in_which_others_may_replace_files_is_told(below_tmp: Path, nam
 
 
 def test_root_keeps_nothing_in_another_user_s_home(below_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `sudo -E` has it: that user may lay a link to a folder of root's there."""
+    """With `sudo -E` the home is another user's, who may link to a folder of root's."""
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(below_tmp))
     assert below_tmp / ".cache" / "tollbar" == files.cache_folder()
@@ -217,8 +214,7 @@ def test_root_keeps_nothing_in_another_user_s_home(below_tmp: Path, monkeypatch:
 
 
 def test_root_s_runs_are_in_no_folder_of_another_user_s(below_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That user could put another folder in the place of a run's, from which root would load libraries; nor is anything
-    removed there."""
+    """That user could replace a run's folder, from which root would then load libraries."""
     monkeypatch.setattr(tempfile, "tempdir", str(below_tmp))
     assert str(below_tmp) == sandbox.folder_for_all()
     assert below_tmp in leftovers._folders()

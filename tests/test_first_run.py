@@ -1,4 +1,4 @@
-"""First runs on a processor: the chain tells a neighbour that never leaves, and an idle machine is called quiet."""
+"""First runs on a processor: the chain detects a steady neighbour, and an idle machine counts as quiet."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tollbar.core.stats import Interval, Moments
 from tollbar.report.page import quiet_share_words
 from tollbar.report.sections.warnings import warnings
 
-# Equals on a quiet core, one of which suffers more from a neighbour and one less than the baseline.
+# Equal costs on a quiet core; a neighbour slows one more and one less than the baseline.
 WORKS = (Work(20_000), Work(20_000, suffers=1.3), Work(20_000, suffers=0.6))
 NEVER_QUIET = replace(MACHINES["never quiet"], best_probe_ns=None)
-# The probe takes 1.3 times as long throughout: the weakest neighbour that has to be told.
+# The probe takes 1.3 times as long throughout: the weakest neighbour that must be detected.
 WEAK = Kind((Disturbance(((math.log(1.3) / 0.9, lognormal(5.0)), (math.log(1.32) / 0.9, lognormal(5.0)))),))
-# The quotient of one machine of a model against another, and of one hour against the next.
+# Spread of the quotient between machines of a model, and between hours.
 NOISE = 0.02
 IDLE = Kind((), quotient_noise=NOISE)
 
@@ -37,7 +37,7 @@ def found(kind: Kind, seed: int, blocks: int = 4) -> StudyJudgement:
 
 
 def is_called_noisy(study: StudyJudgement) -> bool:
-    """No ratio is called quiet, and no moment quiet."""
+    """Return whether no ratio and no moment is called quiet."""
     moments = {toll.ratio.moments for toll in study.tolls if toll.ratio is not None}
     return {Moments.ALL} == moments and 0.0 == study.trust.quiet_share
 
@@ -48,7 +48,7 @@ def is_called_quiet(study: StudyJudgement) -> bool:
 
 
 def is_not_accused(study: StudyJudgement) -> bool:
-    """The chain tells of no steady neighbour, however seldom the core was quiet."""
+    """Return whether the chain reports no steady neighbour, however seldom the core was quiet."""
     return study.trust.slower_than_known is None
 
 
@@ -60,7 +60,6 @@ def check(kind: Kind, is_called: Callable[[StudyJudgement], bool], runs: int) ->
 
 @pytest.mark.parametrize("kind", [NEVER_QUIET, WEAK], ids=["never quiet", "weak"])
 def test_a_steady_neighbour_is_told(kind: Kind) -> None:
-    """Without history all ratios are noisy, and the warning names the chain."""
     for seed in range(2):
         study = found(kind, seed)
         assert is_called_noisy(study)
@@ -91,12 +90,10 @@ def test_an_idle_machine_is_called_quiet_in_many_first_runs() -> None:
 @pytest.mark.coverage
 @pytest.mark.parametrize("name", ["on and off", "three levels", "frequency", "bursts"])
 def test_no_steady_neighbour_is_told_where_one_comes_and_goes(name: str) -> None:
-    """Nor where the frequency moves."""
     check(replace(MACHINES[name], quotient_noise=NOISE), is_not_accused, 100)
 
 
 def test_on_an_unlisted_processor_a_steady_neighbour_cannot_be_excluded() -> None:
-    """The run says so in one line, and does not say how long the core was quiet."""
     study = found(replace(NEVER_QUIET, is_listed=False), 0)
     assert (Known.NOTHING, True) == (study.trust.known_by, study.trust.may_have_neighbour)
     (line,) = [line for line in warnings(study) if "first run" in line]
@@ -120,7 +117,6 @@ def test_a_first_run_keeps_its_chain() -> None:
 
 
 def test_quotients_are_found_by_model() -> None:
-    """Of any stepping and frequency."""
     for family in (f"{PROCESSOR.family}/0", f"{PROCESSOR.family}/1"):
         assert PROBE_NS == pytest.approx(by_chain_ns({**FINGERPRINT, "family": family}, CHAIN_NS))
     assert by_chain_ns(FINGERPRINT, None) is None
@@ -165,7 +161,6 @@ def test_one_lucky_chain_is_not_the_quickest() -> None:
     [((1.0, 1.04), False), ((1.0, 1.05), True), ((1.25, 1.3), True), ((1.39, 1.4), False), ((0.9, 1.6), True)],
 )
 def test_a_ratio_near_a_limit(ends: Sequence[float], is_so: bool) -> None:
-    """Only where a neighbour cannot be excluded."""
     limit, (low, high) = 1.2, ends
     ratio = Interval(math.sqrt(low * high), low, high, 0.96, 12, Moments.QUIET)
     unsure, sure = (Trust(4, 4, 4, 4, known_by=known) for known in (Known.NOTHING, Known.CHAIN))

@@ -1,4 +1,4 @@
-"""Limits in a first run on a processor that is not listed: a ratio near its limit is *cannot tell*."""
+"""Limits in a first run on an unlisted processor: a ratio near its limit is *cannot tell*."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from upgrade_lab import of, pair
 
 
 def unsure(study: StudyJudgement) -> StudyJudgement:
-    """The same of a first run, in which nothing tells what a quiet core's probe takes."""
+    """Return the study as of a first run, without any knowledge of a quiet core's probe."""
     return replace(study, trust=replace(study.trust, known_by=Known.NOTHING))
 
 
@@ -45,7 +45,7 @@ def test_a_limit_is_accepted_all_the_same() -> None:
 
 
 def test_a_rise_near_fail_above_is_not_told() -> None:
-    """By `compare`: of 10 % more none, where 5 % are allowed, and of 50 % more all."""
+    """With 5 % allowed, no rise of 10 % and every rise of 50 % is reported."""
     near, far = slower(1.10), slower(1.50)
     firsts = []
     for comparison in (near, far):
@@ -83,7 +83,6 @@ def first_run(found: Upgrade) -> Upgrade:
 
 
 def test_a_run_without_history_and_chain_is_a_first_run() -> None:
-    """Also one of an earlier version, which read no chain; with roles nothing is known in any run."""
     rows = at_ratio(2.0).rows
     kept = run(study_run(rows, (20,)))
     first = replace(kept, best_probe_ns=None)

@@ -1,4 +1,4 @@
-"""The first screen: for each question what to take, what more adds, and a small chart; and the ways from it."""
+"""The first screen: a recommendation for each question, the cost of more security, a small chart, and links."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ X = "×\u00a0"
 
 
 def test_what_to_take_and_what_more_bits_and_a_recommended_one_add() -> None:
-    """The ratio with its interval; the bars are of one place, and the first is the one to take."""
     choices = whole_answer(digests()).choices
     assert choices.says.startswith("SHA-256 (acceptable, 128 bits): 174 ns of CPU per digest")
     ranked, bits, recommended = choices.steps
@@ -40,7 +39,6 @@ def test_what_to_take_and_what_more_bits_and_a_recommended_one_add() -> None:
 
 
 def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
-    """An undecided verdict is no order."""
     choices = whole_answer(passwords()).choices
     assert (
         "Of 3 in good standing it has the least cost, not told apart from “Argon2id, 19 MiB, 2 passes”."
@@ -53,7 +51,6 @@ def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
 
 @pytest.mark.parametrize("study", [digests(), passwords(), handshakes()], ids=lambda one: str(one.about.name))
 def test_without_a_judgement_nothing_is_the_cheapest(study: StudyJudgement) -> None:
-    """Costs stand there, and that they were not compared."""
     bare = replace(study, tolls=(), contrasts=(), claims=(), tables=(), compare=None)
     choices = whole_answer(bare).choices
     assert not any("cheapest" in step or X in step for step in choices.steps)
@@ -63,7 +60,6 @@ def test_without_a_judgement_nothing_is_the_cheapest(study: StudyJudgement) -> N
 
 @pytest.mark.parametrize("study", [digests(), passwords(), handshakes()], ids=lambda one: str(one.about.name))
 def test_a_bar_is_told_only_by_a_verdict(study: StudyJudgement) -> None:
-    """The judge's comparison, and no other, fills it; and all of them are in good standing."""
     told = {bar.cost: bar.is_told for bar in whole_answer(study).choices.bars[1:]}
     pairs = Compared(study)
     place = next(place for place in places(study) if place.good)
@@ -73,7 +69,6 @@ def test_a_bar_is_told_only_by_a_verdict(study: StudyJudgement) -> None:
 
 
 def test_a_self_test_is_no_recommended_choice() -> None:
-    """It comes last, and without a chart of what to take."""
     study = passwords()
     self_tested = replace(study.about, name="self-test", family=replace(study.about.family, is_self_test=True))
     self_test = replace(study, study=replace(study.study, study=self_tested))
@@ -86,7 +81,6 @@ def test_a_self_test_is_no_recommended_choice() -> None:
 
 
 def test_the_headline_still_has_what_comes_next() -> None:
-    """A terminal has no chart."""
     assert headline(passwords()).endswith("(the run cannot tell whether that is more).")
     assert "PBKDF2-SHA256, 600,000 (acceptable): 97.9 ms of CPU a hash." == whole_answer(passwords()).choices.says
 
@@ -94,7 +88,6 @@ def test_the_headline_still_has_what_comes_next() -> None:
 @pytest.mark.share(1)
 @pytest.mark.parametrize("which", ["small", "large", "served"])
 def test_names_are_made_once_and_every_link_leads_somewhere(pages: Pages, which: str) -> None:
-    """Sections and rows have names of their own words, each of them one."""
     text = getattr(pages, which).read_text("utf-8").partition("<body>")[2].partition('<script type="appl')[0]
     names = re.findall(r' id="([^"]*)"', text)
     assert len(names) == len(set(names))
@@ -104,7 +97,6 @@ def test_names_are_made_once_and_every_link_leads_somewhere(pages: Pages, which:
 
 
 def test_ratios_to_other_baselines_are_in_words() -> None:
-    """Of each row what it is of every way in its place; a page's script formats no number."""
     found = results(digests())
     ratios = [str(facts["ratios"]).split("|") for facts in found.facts if "ratios" in facts]
     assert {len(found.ways)} == set(map(len, ratios))
@@ -116,7 +108,6 @@ def _with_cost(found: object) -> list[dict[str, object]]:
 
 
 def test_a_link_to_a_folded_row_unfolds_it(browser: webdriver.Chrome, pages: Pages) -> None:
-    """Where it leads is in sight."""
     open_page(browser, pages.small)
     name = browser.execute_script("return document.querySelector('details:not([open]) tbody tr[id]').id")
     browser.execute_script("location.hash = arguments[0]", name)
@@ -128,7 +119,6 @@ def test_a_link_to_a_folded_row_unfolds_it(browser: webdriver.Chrome, pages: Pag
 
 
 def test_paper_has_what_is_folded(browser: webdriver.Chrome, pages: Pages) -> None:
-    """Every chart is drawn when the page is printed, and folded again after that."""
     open_page(browser, pages.small)
     folded = browser.execute_script("return document.querySelectorAll('details:not([open])').length")
     browser.execute_script(
@@ -148,7 +138,6 @@ return [...document.querySelectorAll('a[href], button, select, summary, [tabinde
 
 
 def test_there_are_few_stops_of_the_tabulator(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """One for a table's head, whose arrows lead on; none for a table that does not scroll."""
     html.write(judgement([digests()]), tmp_path / "one.html")
     open_page(browser, tmp_path / "one.html")
     assert browser.execute_script(_STOPS) <= 20

@@ -1,4 +1,4 @@
-"""A study on every node of a cluster: which nodes qualify, what comes home of them, and how it is gone on with."""
+"""A study on every node of a cluster: node selection, transfer of runs, and resumption."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from tollbar.cluster.driving import Fleets, State
 from tollbar.cluster.node import NodeAgent
 from tollbar.core.errors import TollbarError
 
-# Blocks of a run that still goes on when it is heard, however late on a busy machine, that it has some.
+# Enough blocks that a run is still going when its first blocks are reported, however busy the machine is.
 LONG = 24
 
 
 def test_ray_is_an_extra_that_one_module_imports() -> None:
-    """No other module names it, and a command that needs none imports none."""
     package = Path(tollbar.__file__).parent
     naming = [path for path in package.rglob("*.py") if "ray" in imported(path)]
     assert [package / "cluster" / "on_ray.py"] == naming
@@ -38,7 +37,7 @@ def test_ray_is_an_extra_that_one_module_imports() -> None:
 
 
 def imported(path: Path) -> set[str]:
-    """The packages that a module imports, anywhere in it."""
+    """Return the packages that a module imports, anywhere in it."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
@@ -46,7 +45,7 @@ def imported(path: Path) -> set[str]:
 
 
 def test_what_is_sent_to_a_node_needs_no_tollbar_to_arrive() -> None:
-    """It is sent by value to nodes that may have another version: Tollbar is imported late, and there."""
+    """Nodes may have another version: code is sent by value and imports Tollbar late, on the node."""
     tree = ast.parse(Path(node_module.__file__).read_text())
     assert not [
         node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tollbar")
@@ -54,7 +53,6 @@ def test_what_is_sent_to_a_node_needs_no_tollbar_to_arrive() -> None:
 
 
 def test_each_node_measures_and_its_run_comes_home(place: Path) -> None:
-    """Two nodes, each with an ordinary run at home that can be judged; nothing of it stays on the nodes."""
     fleets = begun(place)
     fleets.drive(
         Cluster({"one": lambda name: Part(NodeAgent(name)), "other": lambda name: Part(NodeAgent(name))}), *at_once(2)
@@ -71,7 +69,6 @@ def test_each_node_measures_and_its_run_comes_home(place: Path) -> None:
 
 @pytest.mark.share(0)
 def test_a_node_that_dies_loses_nothing_that_came_home_and_is_gone_on_with_alone(place: Path) -> None:
-    """It dies once a batch is home; the other ends; what it has by itself is newer, and the run has all at the end."""
     fleets = begun(place, blocks=LONG)
     run_of_one = fleets.directory / "one"
 
@@ -102,7 +99,6 @@ def test_a_node_that_dies_loses_nothing_that_came_home_and_is_gone_on_with_alone
 
 @pytest.mark.share(0)
 def test_a_node_that_lost_its_disk_is_sent_what_came_home(place: Path) -> None:
-    """What is home is what it goes on from."""
     fleets = begun(place, blocks=LONG)
     run_of_one = fleets.directory / "one"
 
@@ -125,7 +121,6 @@ def test_a_node_that_lost_its_disk_is_sent_what_came_home(place: Path) -> None:
 @pytest.mark.share(0)
 @pytest.mark.parametrize("is_named", [True, False], ids=["named", "unnamed"])
 def test_what_was_measured_before_anything_came_home_is_gone_on_with(place: Path, is_named: bool) -> None:
-    """The node dies before the first bring, or the driver before it heard of a run: the node's batches are kept."""
     fleets = begun(place, blocks=LONG)
     nodes = at_once(1)[0][:1]
 
@@ -155,7 +150,6 @@ def test_what_was_measured_before_anything_came_home_is_gone_on_with(place: Path
 
 
 def test_a_node_that_lost_what_never_came_home_begins_anew(place: Path) -> None:
-    """Its name alone was known: the next run has another."""
     fleets = begun(place)
     nodes = at_once(1)[0][:1]
     made = {
@@ -173,7 +167,7 @@ def test_a_node_that_lost_what_never_came_home_begins_anew(place: Path) -> None:
 
 
 AT = {"one": "10.0.0.1", "other": "10.0.0.2"}
-# What the cluster has later, by names and addresses, and which member each is.
+# The cluster's later nodes by name and address, and the member that each one is.
 LATER = {
     "other names": ([("one.lab", "10.0.0.1"), ("other.lab", "10.0.0.2")], ["one", "other"]),
     "other addresses": ([("one", "10.0.0.8"), ("other", "10.0.0.9")], ["one", "other"]),
@@ -187,7 +181,6 @@ LATER = {
 
 @pytest.mark.parametrize("case", LATER)
 def test_a_fleet_is_gone_on_with_on_its_own_nodes(place: Path, case: str) -> None:
-    """Each member is found again whatever it is called now, and no other node measures."""
     fleets = begun(place)
     fleets.fleet.nodes[:] = [driving.FleetNode(name, address, {}, State.LOST) for name, address in AT.items()]
     fleets.write()
@@ -200,7 +193,7 @@ def test_a_fleet_is_gone_on_with_on_its_own_nodes(place: Path, case: str) -> Non
     assert {*AT} == {one.name for one in again.fleet.nodes}
 
 
-# Three nodes, two of them of one name; what the cluster has later, and which member each is.
+# Three nodes, two of one name; the later cluster, and the member that each node is.
 RENAMED = {
     "all as it was": ([("same", "10.0.0.1"), ("same", "10.0.0.2"), ("one", "10.0.0.3")],
                       ["10.0.0.1", "10.0.0.2", "one"]),
@@ -218,7 +211,6 @@ RENAMED = {
 
 @pytest.mark.parametrize("case", RENAMED)
 def test_nodes_of_one_name_are_told_by_their_addresses(place: Path, case: str) -> None:
-    """Also when one of them has changed; what cannot be told apart is left out, and never another's run."""
     fleets = begun(place)
     began = [ClusterNode(address, name, address, {}) for name, address in RENAMED["all as it was"][0]]
     fleets._join(began)
@@ -234,7 +226,6 @@ def test_nodes_of_one_name_are_told_by_their_addresses(place: Path, case: str) -
 
 @pytest.mark.share(0)
 def test_nodes_of_one_name_are_gone_on_with_each_from_its_own_run(place: Path) -> None:
-    """One of two of a name dies and comes back under another address: its run goes on there."""
     fleets = begun(place, blocks=LONG)
 
     def has_trials(_: str) -> bool:
@@ -262,7 +253,7 @@ def never(_: str) -> bool:
 
 
 def run_of(fleets: Fleets, name: str) -> Path:
-    """The run of a node, which is its only one."""
+    """Return the only run of a node."""
     (path,) = (fleets.directory / name).glob("*/run.json")
     return path.parent
 
@@ -277,7 +268,6 @@ def test_two_nodes_of_ray_on_one_machine_are_refused(place: Path) -> None:
 
 
 def test_of_two_of_one_name_one_is_gone_on_with_alone(place: Path) -> None:
-    """They are called by their addresses; when one is away the other is no new node."""
     fleets = begun(place)
     both = [ClusterNode(address, "same", address, {}) for address in AT.values()]
     fleets._join(both)
@@ -294,7 +284,6 @@ def test_of_two_of_one_name_one_is_gone_on_with_alone(place: Path) -> None:
 def test_labels_are_kept(
     place: Path, monkeypatch: pytest.MonkeyPatch, has_nodes: bool, given: dict[str, str], expected: dict[str, str]
 ) -> None:
-    """They choose until there are nodes; from then on those are the fleet's, and a label tells which of them."""
     fleets = begun(place)
     if has_nodes:
         fleets._join(at_once(1)[0])
@@ -309,7 +298,6 @@ def test_labels_are_kept(
 
 
 def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:
-    """Another version, none, and one that answers what no node does: each has its reason, and the others go on."""
     fleets = begun(place)
     made = {
         "older": lambda name: Part(NodeAgent(name), answers={"version": "0.1.0"}),
@@ -328,7 +316,6 @@ def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:
 
 
 def test_a_node_that_is_done_and_sends_no_run_is_not_done(place: Path) -> None:
-    """What it says of itself is not enough."""
     fleets = begun(place)
     said = {"run": RUN, "status": 0, "done": 6, "planned": 6, "said": ""}
     made = {"one": lambda name: Part(NodeAgent(name), answers={"begin": None, "progress": said, "changed": {}})}
@@ -340,7 +327,6 @@ def test_a_node_that_is_done_and_sends_no_run_is_not_done(place: Path) -> None:
 @pytest.mark.share(1)
 @pytest.mark.parametrize("odd", [{"done": math.inf}, {"planned": math.inf}, {"planned": "many"}, {"run": 5}], ids=str)
 def test_odd_answers_end_one_node_s_part(place: Path, odd: dict[str, Any]) -> None:
-    """What no node answers is its own end, and the other measures to its own."""
     fleets = begun(place)
     said = {"run": RUN, "status": None, "done": 1, "planned": 6, "said": ""} | odd
     answers = {"begin": None, "progress": said, "changed": {"run": said["run"]}}
@@ -351,7 +337,6 @@ def test_odd_answers_end_one_node_s_part(place: Path, odd: dict[str, Any]) -> No
 
 @pytest.mark.share(0)
 def test_a_run_that_cannot_be_read_hides_no_other(place: Path) -> None:
-    """It is read apart, as what others sent; the other nodes' runs are judged and have their reports."""
     fleets = begun(place)
     fleets.drive(
         Cluster({"one": lambda name: Part(NodeAgent(name)), "other": lambda name: Part(NodeAgent(name))}), *at_once(2)
@@ -364,7 +349,6 @@ def test_a_run_that_cannot_be_read_hides_no_other(place: Path) -> None:
 
 
 def test_what_a_run_says_when_it_fails_is_the_node_s_reason(place: Path) -> None:
-    """Its own line is the reason, whatever else it said."""
     fleets = begun(place)
     fleets.fleet.options[:] = ["--precision", "much"]
     fleets.drive(Cluster({"one": lambda name: Part(NodeAgent(name))}), at_once(1)[0][:1], 1)
@@ -374,7 +358,6 @@ def test_what_a_run_says_when_it_fails_is_the_node_s_reason(place: Path) -> None
 
 
 def test_labels_choose_nodes() -> None:
-    """All of them must fit; where none has them, the nearest is named."""
     web, directory = (
         ClusterNode(name, name, name, {"tollbar.io/role": name, "ray.io/zone": "a"}) for name in ("web", "directory")
     )

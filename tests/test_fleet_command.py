@@ -1,4 +1,4 @@
-"""The command of a fleet: what is no cluster or no fleet is one line, and a simulated one says so."""
+"""The fleet command: errors of cluster and fleet are one line, and a simulated fleet is labelled."""
 
 from __future__ import annotations
 
@@ -77,7 +77,6 @@ def test_a_cluster_that_ended_long_ago_is_one_line(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("words", BAD, ids=" ".join)
 def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """What and where, often what to try; and no directory of a fleet is left."""
     (tmp_path / "spin.toml").write_text(spin(1))
     (tmp_path / "theirs.toml").write_text(THEIRS)
     typed = [f"{word}.toml" if word in {"spin", "theirs"} else word for word in words]
@@ -90,7 +89,6 @@ def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
 
 
 def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: Path) -> None:
-    """What is wrong with a cluster takes nothing of a fleet that was begun before."""
     fleets = begun(place)
     fleets.write()
     words = [command(), "run", "--resume", str(fleets.directory), "--cluster", "ray:127.0.0.1:9"]
@@ -102,7 +100,6 @@ def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: P
     "words", [("--precision", "1%"), ("--seed", "1"), ("--library", "libcrypto.so.3"), ("digests",)]
 )
 def test_what_a_fleet_was_told_is_not_told_again(place: Path, words: tuple[str, ...]) -> None:
-    """Its nodes would go on with what they were told before, and it would be passed over in silence."""
     fleets = begun(place)
     fleets.write()
     typed = [command(), "run", *words, "--resume", str(fleets.directory), "--cluster", "ray:127.0.0.1:9"]
@@ -111,7 +108,6 @@ def test_what_a_fleet_was_told_is_not_told_again(place: Path, words: tuple[str, 
 
 
 def test_the_page_of_a_simulated_fleet_says_so(tmp_path: Path) -> None:
-    """Above all tolls, in words that no style hides."""
     run = made_up.run_of(tmp_path, made_up.fingerprint("A"), lambda at: 100.0 + 50.0 * (at["choice"] == "sha-512"))
     page = gather_page(compare.gather(compare.read([run])), "tollbar gather", tmp_path / "page.html")
     html.write_page(noted(page, cluster.SIMULATED), tmp_path / "page.html")
@@ -120,7 +116,6 @@ def test_the_page_of_a_simulated_fleet_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({"schema": 9})])
 def test_a_fleet_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
-    """One line, whatever is in the file."""
     (tmp_path / cluster.FILE).write_text(text)
     with pytest.raises(TollbarError):
         cluster.take_up(tmp_path)
