@@ -1,4 +1,4 @@
-"""A second attempt of the few tests that failed in a whole run: alone, and said aloud.
+"""Second attempt of the few tests that failed in a whole run, alone, with a report.
 
 Tests hold clocks, servers and processes of a real machine against each other. Next to a neighbour's burst one of some
 8,000 fails now and then. A test that fails twice fails the run, and more than `MOST` failures have another cause.
@@ -20,7 +20,10 @@ FAILED = Path(__file__).parent.parent / ".pytest_cache" / "v" / "cache" / "lastf
 
 
 def attempt(failed: Path = FAILED) -> int:
-    """Return the exit status of the second attempt, or 1 where there is none. `failed`: pytest's cache of names."""
+    """Return the exit status of the second attempt, or 1 if there is none.
+
+    `failed`: pytest's cache of names.
+    """
     try:
         names = sorted({_GROUP.sub("", name) for name in json.loads(failed.read_text("utf-8"))})
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Studies, rows and trials made by hand, for tests that have costs and want verdicts."""
+"""Studies, rows and trials with given costs, for tests that want verdicts."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tollbar.results import Row, Run, StudyRun
 from tollbar.study import Claim, Measure, Study
 from tollbar.study.plan import Cell
 
-# So many that rounding a chunk's CPU time to whole nanoseconds is a millionth of a nanosecond per operation; and of no
-# round number, nor two alike, so that chunks of one cost have no times that are multiples of a tick.
+# The number is large, so that rounding a chunk's CPU time to whole nanoseconds costs a millionth of a nanosecond per
+# operation. It is no round number and differs between chunks, so that no times are multiples of a tick.
 OPERATIONS = 1_037_003
-# Chunks of a trial that is made of one cost: as many as a short study has rounds.
+# Chunks of a trial of one cost, as many as a short study has rounds.
 ROUNDS = 4
-# What the probes beside a chunk take on a core that is quiet.
+# Time of the probes around a chunk on a quiet core.
 QUIET_NS = (25_000.0, 25_000.0)
 
 
 def row_of(cell: Cell, costs: Sequence[float], repeats: Sequence[float], missing: str | None = None) -> Row:
-    """What became of a planned cell: trials of these costs, or why there is none; a baseline has A/A pairs."""
+    """Return the row of a planned cell: trials of these costs, or the reason for none; a baseline has A/A pairs."""
     return Row(
         key=cell.key,
         coordinates=cell.coordinates,
@@ -52,7 +52,10 @@ def trial(
     outcome: Outcome = Outcome.OK,
     steal: float = 0.0,
 ) -> Trial:
-    """One trial of this cost in every chunk, or of these costs; `steal`: the share of its wall time that others got."""
+    """Return a trial of this cost in every chunk, or of these costs.
+
+    `steal`: the share of its wall time that others got.
+    """
     costs_ns = [cost_ns] * ROUNDS if isinstance(cost_ns, (int, float)) else list(cost_ns)
     chunks = tuple(chunk(number, each, block=block) for number, each in enumerate(costs_ns))
     return Trial(
@@ -74,14 +77,14 @@ def trial(
 
 
 def chunk(number: int, cost_ns: float, *, block: int = 0, probes_ns: tuple[float, float] | None = QUIET_NS) -> Chunk:
-    """A chunk of this cost per operation, in this round, between two probes: quiet ones unless it is said."""
+    """Return a chunk of this cost per operation, in this round, between two probes, by default quiet ones."""
     operations = OPERATIONS + 17 * number + block
     cpu_ns = round(cost_ns * operations)
     return Chunk(number, operations, cpu_ns, {RUNNER: cpu_ns}, probes_ns=probes_ns)
 
 
 def trials(costs_ns: Sequence[float | Sequence[float]], *, repeat: bool = False) -> tuple[Trial, ...]:
-    """One trial for each block, in block order."""
+    """Return one trial for each block, in block order."""
     return tuple(trial(cost, block=block, repeat=repeat) for block, cost in enumerate(costs_ns))
 
 
@@ -95,7 +98,7 @@ def row(
     outcome: Outcome = Outcome.OK,
     reason: str | None = None,
 ) -> Row:
-    """A row whose key is its coordinates' values; a baseline if A/A pairs are given and nothing else is said."""
+    """Return a row whose key is its coordinates' values; by default it is a baseline if A/A pairs are given."""
     full = {"choice": "x", "provider": "openssl 3.0.19", **coordinates}
     key = row_key(coordinates)
     return Row(
@@ -118,7 +121,7 @@ def row_key(coordinates: Mapping[str, Value]) -> str:
 
 
 def family(sizes: Sequence[str] = ("bytes",), words: Sequence[str] = ("api", "digest")) -> Family:
-    """A family with these settings and the null choice `none`."""
+    """Return a family with these settings and the null choice `none`."""
     settings = {name: Setting(name, name, None, "bytes" if name in sizes else None, 0, {}) for name in (*sizes, *words)}
     null = Choice("none", "None", "", None, None, None, Standing.NULL, (), (), {}, {}, None)
     return Family("digest", "Digests", ("run",), None, settings, {"none": null})
@@ -152,13 +155,13 @@ def study(
 
 
 def first_blocks(of: Row, blocks: int) -> Row:
-    """A row as it was after so many blocks."""
+    """Return a row as it was after this number of blocks."""
     seen, repeats = (tuple(t for t in some if t.block < blocks) for some in (of.trials, of.repeats))
     return replace(of, trials=seen, repeats=repeats)
 
 
 def example(blocks: int = 20) -> list[Row]:
-    """A baseline with a repeat, a cell at twice its cost, and one at the same."""
+    """Return a baseline with a repeat, a cell at twice its cost, and one at the same cost."""
     base, repeat, double, same = measured([1, 1, 2, 1], lognormal(0.005), random.Random(3), blocks=blocks)
     return [
         row({"choice": "none"}, base, repeats_ns=repeat, standing=Standing.NULL),
@@ -172,23 +175,23 @@ def study_run(rows: Sequence[Row], interim_looks: Sequence[int] = (20,), of: Stu
 
 
 def run(*studies: StudyRun) -> Run:
-    """A run on a processor that earlier runs know: their best probe is this one's."""
+    """Return a run on a processor that earlier runs know: their best probe is this run's."""
     where, started = Path("runs/example"), "2026-11-21T06:30:00Z"
     return Run(where, "example", ("tollbar", "run"), 7, started, {}, {}, studies, best_probe_ns=QUIET_NS[0])
 
 
 def claim(of: Mapping[str, Value], over: Mapping[str, Value], ratio: float | None = None, **changes: Any) -> Claim:
-    """A claim on capacity that gives a ratio, or an `order`."""
+    """Return a claim on capacity that gives a ratio, or an `order`."""
     both = None if ratio is None else (ratio, ratio)
     return Claim(**{"says": "says", "of": of, "over": over, "ratio": both} | changes)
 
 
 Noise = Callable[[random.Random], float]
-"""Draws the logarithm of what a trial's cost is multiplied by."""
+"""Source of the logarithm of a trial's factor."""
 
 
 def lognormal(sigma: float, *, slow: float = 0.0, times: float = 3.0) -> Noise:
-    """Lognormal noise; a share `slow` of the trials takes that many times as long besides."""
+    """Return lognormal noise; a share `slow` of the trials is multiplied further."""
 
     def draw(source: random.Random) -> float:
         outlier = math.log(times) if slow and source.random() < slow else 0.0
@@ -200,9 +203,9 @@ def lognormal(sigma: float, *, slow: float = 0.0, times: float = 3.0) -> Noise:
 def measured(
     ratios: Sequence[float], noise: Noise, source: random.Random, *, blocks: int, drift: float = 0.0
 ) -> list[list[float]]:
-    """Costs by block of cells with these true ratios to 100 ns, each block visited in a random order.
+    """Return costs by block of cells with these true ratios to 100 ns, each block visited in a random order.
 
-    The machine drifts in a line, so that the last trial costs `1 + drift` times what the first did.
+    The machine drifts linearly, so that the last trial costs `1 + drift` times as much as the first.
     """
     costs: list[list[float]] = [[] for _ in ratios]
     last = blocks * len(ratios) - 1

@@ -1,5 +1,7 @@
-"""Trials that are made by hand, and judged as those of a run are: but that their quiet costs are their typical
-ones over what neighbours are said to add, where a run has measured both."""
+"""Hand-made trials, judged as those of a run.
+
+Their quiet costs are their typical costs divided by the given disturbance, where a run has measured both.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,16 @@ from tollbar.results import Row, StudyRun
 CELLS_A_BATCH = 4
 
 Disturbed = Mapping[str, float]
-"""By how much neighbours raise each cell's cost, by its key."""
+"""Factor by which neighbours raise each cell's cost, by its key."""
 
 
 def key(coordinates: Mapping[str, Value]) -> str:
-    """A cell's key."""
+    """Return a cell's key."""
     return " ".join(f"{name}={value}" for name, value in sorted(coordinates.items()))
 
 
 def batches(against: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
-    """The batches of a block that each cell is in, given each one's baseline: a few cells in each, and the baseline."""
+    """Return the batches of a block that each cell is in, given its baseline: a few cells and the baseline in each."""
     found: dict[str, tuple[int, ...]] = {}
     number = 0
     for baseline in dict.fromkeys(against.values()):
@@ -56,7 +58,7 @@ def trials(
     chance: random.Random,
     memory: int = 0,
 ) -> Iterator[Trial]:
-    """One trial in each block for each of its batches; of a repeat in the first of them."""
+    """Yield one trial in each block for each batch; a repeat is in the first batch alone."""
     for block in range(blocks):
         for batch in batches[:1] if repeat else batches:
             yield Trial(
@@ -83,7 +85,7 @@ def judged(
     *,
     beside: Callable[[Row], Iterable[Measurement]],
 ) -> StudyJudgement:
-    """Costs, tolls and the noise of rows whose quiet cost is their typical one over `noisy`."""
+    """Return costs, tolls and the noise of rows whose quiet cost is their typical one divided by `noisy`."""
     metric, terms = run.study.measure.cost, Terms.of(run)
     ledger = Ledger(run.rows, terms, metric, run.study.family)
     costs: dict[str, Interval] = {}
@@ -118,7 +120,7 @@ def _trust(run: StudyRun, ledger: Ledger) -> Trust:
 
 
 def _quieter(toll: Toll, noisy: Disturbed, costs: Mapping[str, Interval], terms: Terms) -> Toll:
-    """A toll that is noisy, since no core was probed, with the ratio of these quiet costs."""
+    """Return a toll, noisy because no core was probed, with the ratio of these quiet costs."""
     if toll.ratio is None:
         return toll
     ratio = scaled(toll.ratio, noisy[toll.against.key] / noisy[toll.row.key])
@@ -135,7 +137,7 @@ def _quieter(toll: Toll, noisy: Disturbed, costs: Mapping[str, Interval], terms:
 
 
 def interval(values: Mapping[int, float], confidence: float) -> Interval:
-    """An interval over blocks, of one value in each."""
+    """Return an interval over blocks with one value in each."""
     one = np.ones(1)
     visits = [
         Visit(block, 0, np.zeros(1, int), np.array([value]), one, one > 0, one > 0) for block, value in values.items()
@@ -146,7 +148,7 @@ def interval(values: Mapping[int, float], confidence: float) -> Interval:
 
 
 def scaled(interval: Interval, by: float) -> Interval:
-    """The same interval of so many times the quantity, as if the core had been quiet."""
+    """Return the interval of the scaled quantity, as if the core had been quiet."""
     return replace(
         interval,
         estimate=interval.estimate * by,
@@ -157,5 +159,5 @@ def scaled(interval: Interval, by: float) -> Interval:
 
 
 def measurement(row: Row, metric: str, unit: str, of: Interval, **more: object) -> Measurement:
-    """One metric of one cell."""
+    """Return one metric of one cell."""
     return Measurement(row, metric, unit, of.estimate, of.low, of.high, of.n, moments=of.moments, **more)  # type: ignore[arg-type]

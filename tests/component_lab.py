@@ -1,4 +1,4 @@
-"""Servers of fake components, and a lab that starts one to be ended while it does.
+"""Servers of fake components, and a lab that starts one and is ended meanwhile.
 
 component_lab.py FOLDER     starts the server in this folder, says `ready`, and waits for the end of its standard input
 """
@@ -29,14 +29,14 @@ from tollbar.lab.servers.sandbox import Sandbox, folder_for_all
 
 FAKE_COMPONENT = Path(__file__).with_name("fake_component.py")
 KINDS = ["line", "http", "tcp", "command"]
-"""Of readiness."""
+"""Kinds of readiness."""
 
 
 PLAINTEXT: Mapping[str, str | int] = {"choice": "plaintext"}
 
 
 class FakeServer:
-    """A folder with a server, or a service, whose components are all the fake one."""
+    """Folder with a server or a service whose components are all fake."""
 
     def __init__(
         self, folder: Path, python: str = sys.executable, *, name: str = "fake", is_service: bool = False
@@ -46,11 +46,11 @@ class FakeServer:
         self.folder.mkdir()
         script = str(shutil.copy(FAKE_COMPONENT, self.folder))
         self.notes = Path(tempfile.mkdtemp(prefix="fake-", dir=folder_for_all()))
-        """Where components of every account leave word for the test."""
+        """Folder in which components of every account leave files for the test."""
         self.notes.chmod(0o777)
         weakref.finalize(self, shutil.rmtree, self.notes, ignore_errors=True)
         self.count = self.notes / "count"
-        """A line for each time that a component was prepared."""
+        """File with a line for each preparation of a component."""
         self.count.touch()
         self.count.chmod(0o666)
         self.program = self.folder / "fake-component"
@@ -59,25 +59,25 @@ class FakeServer:
 
     @property
     def times_prepared(self) -> int:
-        """How often a preparation was begun."""
+        """Return the number of preparations that were begun."""
         return len(self.count.read_text().splitlines())
 
     def write(self, *components: Mapping[str, Any]) -> None:
-        """Writes the server's file, of these components."""
+        """Write the server's file with these components."""
         said = ['title = "Fake"', 'install = "wishing"', *self._runs_on]
         for component in components:
             said += ["[[component]]", *(f"{key} = {toml(value)}" for key, value in component.items())]
         (self.folder / "server.toml").write_text("\n".join(said))
 
     def of(self, *components: Mapping[str, Any]) -> servers.Installed:
-        """The server of these components, found."""
+        """Return the server of these components, as found."""
         self.write(*components)
         found = servers.find(servers.read(self.folder))
         assert isinstance(found, servers.Installed), found
         return found
 
     def component(self, by: str = "tcp", fault: str = "none", **more: Any) -> dict[str, Any]:
-        """A component that is ready in this way, or has this fault; `more` are keys of its own."""
+        """Return a component that is ready in this way or has this fault; `more` are further keys."""
         ready: dict[str, Any] = {"by": by, "limit": "0.3 s" if fault == "never" else "20 s"}
         if by == "command":
             ready["command"] = ["test", "-e", "{{ directory }}/up"]
@@ -93,12 +93,12 @@ class FakeServer:
         return given | {name.replace("_", "-"): value for name, value in more.items()}
 
     def preparation(self, fault: str = "none", **more: Any) -> dict[str, Any]:
-        """A preparation that is counted, and has this fault half way."""
+        """Return a preparation that is counted and has this fault half way."""
         return {"commands": [["{{ program }}", "prepare", str(self.count), fault]], **more}
 
 
 def toml(value: Any) -> str:
-    """A value as TOML writes it."""
+    """Return a value as TOML writes it."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list):
@@ -115,7 +115,7 @@ def start(
     words: Mapping[str, Any] | None = None,
     services: Sequence[servers.Installed] = (),
 ) -> StartedServer:
-    """The server, started for a trial in clear with these settings and words of its family, before it the services."""
+    """Start the server for a plaintext trial with these settings and words of its family, after its services."""
     return driver.start(at, request(found, settings, provider, words, services), core)
 
 
@@ -126,7 +126,7 @@ def request(
     words: Mapping[str, Any] | None = None,
     services: Sequence[servers.Installed] = (),
 ) -> driver.Request:
-    """What is asked of the server."""
+    """Return the request for the server."""
     (resolved,) = libraries.resolve([provider])
     return driver.Request(
         found, resolved, {**PLAINTEXT, **(settings or {})}, words=words or {}, services=tuple(services)
@@ -134,12 +134,15 @@ def request(
 
 
 def kept(fake: FakeServer) -> list[str]:
-    """What is in the user's cache."""
+    """Return the suffixes of the files in the user's cache."""
     return [path.suffix for path in (fake.folder.parent / "cache").rglob("*") if path.is_file()]
 
 
 def commands_of(pids: Iterable[int]) -> list[str]:
-    """The command of each of these processes that is still there: what serves one connection ends with it."""
+    """Return the command of each of these processes that still exists.
+
+    A process that serves one connection ends with it.
+    """
     found = []
     for pid in pids:
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -148,22 +151,22 @@ def commands_of(pids: Iterable[int]) -> list[str]:
 
 
 def tree_of(server: StartedServer) -> set[int]:
-    """Every process of a server."""
+    """Return every process of a server."""
     return {pid for root in server.components.values() for pid in proc.tree(root)}
 
 
 def work_dir_of(at: Sandbox, name: str) -> Path:
-    """The one work directory of this component."""
+    """Return the one work directory of this component."""
     (found,) = at.directory.glob(f"fake-{name}-*")
     return found
 
 
 def python_of_others() -> str:
-    """A Python that an account without rights can run."""
+    """Return a Python that an unprivileged account can run."""
     if os.geteuid() != 0:
         return sys.executable
     for python in (sys.executable, "/usr/bin/python3"):
-        # Through a shell, for setpriv itself starts programs with root's rights to find them.
+        # The shell starts Python with the account's rights; setpriv itself would find it with root's.
         run = ["sh", "-c", 'exec "$0" -I -c ""', python]
         probe = ["setpriv", f"--reuid={FIRST_ACCOUNT}", f"--regid={FIRST_ACCOUNT}", "--clear-groups", *run]
         if subprocess.run(probe, capture_output=True).returncode == 0:
@@ -172,7 +175,7 @@ def python_of_others() -> str:
 
 
 def wait_until(there: Callable[[], bool]) -> None:
-    """Waits for something that comes soon."""
+    """Wait for an expected condition."""
     deadline = time.monotonic() + PATIENCE_S
     while not there():
         assert time.monotonic() < deadline
@@ -180,7 +183,7 @@ def wait_until(there: Callable[[], bool]) -> None:
 
 
 def main(folder: Path) -> None:
-    """Starts the server and says where, before and after."""
+    """Start the server, and print the place before and a line after."""
     found = servers.find(servers.read(folder))
     assert isinstance(found, servers.Installed), found
     with Sandbox() as sandbox:

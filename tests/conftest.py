@@ -1,4 +1,4 @@
-"""What several tests need: a study around the fake runner, and the command as a user types it."""
+"""Shared fixtures: studies around the fake runner, servers, browsers, and the command as a user types it."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from tollbar.lab.servers import loading
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import request
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
+# A shell that starts the tests in the background has them ignore Ctrl-C, and their child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Directories, databases and runners are made once, for all tests and all processes that share them, and kept for the
-# next time as a user's are, under keys of all that they depend on; a test of the making itself has a cache of its own.
+# Directories, databases and runners are made once for all tests and all processes, and kept as a user's are, under keys
+# of all that they depend on. Tests of the making itself use another cache.
 KEPT = Path(__file__).parents[1] / ".pytest_cache"
 os.environ["XDG_CACHE_HOME"] = str(KEPT / "cache")
-# As what pip installs is: compiling takes each command that is started longer than most of them take to answer.
+# Compiled like an installed package: compiling takes each started command longer than most of them run.
 os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(KEPT / "compiled")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# A version manager's `python3` is a script that looks for the interpreter, and takes ten times as long to start; a run
-# with runners in Python starts dozens. This one takes a moment.
+# A version manager's `python3` is a script that looks for the interpreter and takes ten times as long to start, and a
+# run with runners in Python starts dozens.
 OWN = KEPT / "bin"
 OWN.mkdir(parents=True, exist_ok=True)
 with tempfile.NamedTemporaryFile("w", dir=OWN, delete=False) as script:
@@ -62,8 +62,8 @@ os.chmod(script.name, 0o755)
 os.replace(script.name, OWN / "python3")
 os.environ["PATH"] = os.pathsep.join([str(OWN), os.environ["PATH"]])
 
-# The same examples each time, so that a test fails because of a change and never by chance; other ones where more are
-# asked for. How long one takes says how busy the machine is.
+# The same examples each time, so that a test fails because of a change and never by chance; larger profiles try others.
+# The time of an example depends on how busy the machine is, so there is no deadline.
 hypothesis.settings.register_profile(
     "tollbar",
     deadline=None,
@@ -76,7 +76,7 @@ REAL = servers.all_servers()
 
 FAKE_RUNNER = Path(__file__).with_name("fake_runner.py")
 
-# Enough for an interval, of chunks enough for an account.
+# Enough blocks for an interval, enough chunks for an account.
 BLOCKS, ROUNDS = 5, 4
 SHORT_BLOCKS = 6
 
@@ -115,12 +115,12 @@ blocks = {SHORT_BLOCKS}
 
 Tollbar = Callable[..., "subprocess.CompletedProcess[str]"]
 
-# Modules whose laboratories of servers are made once for all of their tests: by one worker, so that it is once.
+# Modules whose servers are started once for all of their tests, so one worker gets each module.
 ONE_LABORATORY = ("gssapi", "labs", "negotiate", "samba", "services", "sign_in", "sign_in_faults", "storage_elsewhere")
-# Modules that plan every study that ships, which takes longer than their tests: by one worker for the same reason.
+# Modules that plan every shipped study, which takes longer than their tests; one worker gets each module.
 OF_ALL_STUDIES = ("document", "headlines", "batches", "published", "sets", "terminal_width")
-# Begun last, what takes longest would keep one worker busy after the others are done: by the longest test of each. Of
-# the laboratories those with most tests are begun first, by pytest-xdist itself.
+# The longest test of each module starts first; begun last, it would keep one worker busy after the others are done.
+# Among laboratories pytest-xdist starts those with most tests first.
 LONGEST = (
     *(
         "kills",
@@ -137,8 +137,8 @@ LONGEST = (
     *("client_core", "conformance", "check", "compare", "engine_replaced", "report_browser", "gather_sent", "secrets"),
     *("database_faults", "document", "published", "sets", "url_served", "served", "databases", "batches", "run_read"),
 )
-# What starts nothing, and is still no test to wait for while one writes, by its module or its own name: hundreds of
-# runs on machines that are made up, and whatever is asked of each study, policy and choice that ships.
+# Tests that start no process and are still slow, by module or name: hundreds of simulated runs, or checks of each
+# shipped study, policy and choice.
 LONG = {
     *("coverage", "batches", "published", "sets", "source_pages", "the_documents_are_what_the_schema_says"),
     *("every_shipped_study_has_a_line", "whatever_components_hold_each_is_an_asset_or_none"),
@@ -153,25 +153,25 @@ LONG = {
     ),
     *("no_advice_leads_to_what_cannot_be_had_or_stands_no_better", "what_a_family_has_not_keeps_a_verdict_open"),
     *("a_group_is_that_of_its_document", "nothing_that_is_refused_or_disallowed_is_proposed"),
-    # Plans of studies that ask each platform's runner what it has.
+    # Plans of studies that ask each platform's runner for its choices.
     *("a_choice_that_all_rows_have_is_said_once", "question_family_and_choices_are_enough"),
     *("a_study_to_begin_with_runs_as_it_is", "all_that_the_judge_gives_is_shown"),
 }
-# What a test takes, or its module names, that starts the command, a server, a runner or a browser.
+# Fixtures and names in modules that start the command, a server, a runner or a browser.
 STARTING = {
     *("at", "browser", "fake_runs", "fake_study", "lab", "pages", "runs_made", "service", "short_study", "tollbar"),
     *("Sandbox", "Session", "ask", "engine", "start", "started", "session", "subprocess", "tune", "command"),
     *("a_ground", "ground", "survivors", "counting"),
 }
-# Modules whose tests name none of these, and have Tollbar start one process after the other.
+# Modules without these names in which Tollbar starts processes.
 STARTING_WITHIN = ("bench_fuzz", "bench_supply", "conformance", "gather_sent")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Says which tests start servers or other processes, which share a laboratory, and puts the longest first.
+    """Mark tests that start servers or other processes, group those that share a laboratory, and put the longest first.
 
-    Of what `-k` and `-m` leave, a share is taken; of what is named case by case all are meant.
+    A share is taken of the tests that `-k` and `-m` leave; cases that are named one by one all run.
     """
     for item in items:
         module = getattr(item, "module", None)
@@ -198,7 +198,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """The cases of tests that are marked by `share` which are not among their share."""
+    """Return the cases of tests marked by `share` that are not in their share."""
     found: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("share"):
@@ -209,21 +209,21 @@ def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
         # A test without cases has no such values.
         rows = [tuple(map(repr, case.callspec.params.values())) if hasattr(case, "callspec") else () for case in cases]
         numbers = mark.args if mark else ()
-        # Of a test that a share leaves out, each value.
+        # With `HAS_EVERY_TEST` a test that a share would leave out keeps a case for each value.
         chosen = share.diverse(rows, *(() if share.HAS_EVERY_TEST and numbers == (0,) else numbers))
         left |= {case for number, case in enumerate(cases) if number not in chosen}
     return left
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was left out is no secret."""
+    """Report that cases were left out."""
     if not share.IS_WHOLE:
         terminalreporter.write_line("of combinations and moments at most a share: TOLLBAR_WHOLE=1 has them all")
 
 
 @pytest.fixture
 def fake_study(tmp_path: Path) -> Path:
-    """A study of three cells that the fake runner answers."""
+    """Return a study of three cells that the fake runner answers."""
     path = tmp_path / "fake.toml"
     path.write_text(FAKE_STUDY)
     return path
@@ -231,9 +231,9 @@ def fake_study(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def runs_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs of the study of the fake runner, `one` and `other`, each with what it said; not to be altered.
+    """Return two runs of the fake runner's study, `one` and `other`, each with its output; not to be altered.
 
-    Made once for all processes that share the tests, each of which has a folder beside the others'.
+    Made once for all processes that share the tests, each of which has a folder next to the others'.
     """
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "made"
@@ -247,7 +247,7 @@ def runs_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make_runs(folder: Path) -> None:
-    """Runs of this study in a folder, under their names."""
+    """Return runs of this study in a folder, under their names."""
     (folder / "fake.toml").write_text(FAKE_STUDY)
     for seed, name in enumerate(("one", "other")):
         words = [command(), "run", "fake.toml", "--json", "--no-report", "--seed", str(seed), "--blocks", str(BLOCKS)]
@@ -260,37 +260,37 @@ def make_runs(folder: Path) -> None:
 
 @pytest.fixture
 def fake_runs(runs_made: Path, tmp_path: Path) -> Path:
-    """A folder with copies of those runs, for one test alone."""
+    """Return a folder with copies of those runs, for one test alone."""
     return Path(shutil.copytree(runs_made, tmp_path / "made"))
 
 
 @pytest.fixture(scope="module")
 def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A made-up run of one machine, for gathering, that no test changes."""
+    """Return a made-up run of one machine, for gathering, that no test changes."""
     return made_in(tmp_path_factory.mktemp("one"))
 
 
 @pytest.fixture
 def own_run(one_run: Path, tmp_path: Path) -> Path:
-    """The same for one test alone."""
+    """Return a copy of the made-up run for one test alone."""
     return Path(shutil.copytree(one_run, tmp_path / "runs" / "one"))
 
 
 @pytest.fixture
 def short_study(tmp_path: Path) -> Path:
-    """A study of two cells that the engine measures in about a second."""
+    """Return a study of two cells that the engine measures in about a second."""
     path = tmp_path / "short.toml"
     path.write_text(SHORT_STUDY)
     return path
 
 
 def command() -> str:
-    """The installed `tollbar`."""
+    """Return the path of the installed `tollbar`."""
     return str(Path(sysconfig.get_path("scripts")) / "tollbar")
 
 
 def here(name: str) -> servers.Installed:
-    """The server, or a skip that can be seen; where servers must be there, a failure."""
+    """Return the server, or skip visibly; fail if servers are required."""
     found = servers.find({**servers.all_servers(), **servers.services()}[name])
     missing = None if isinstance(found, servers.Installed) else found.reason
     for component in found.server.components if isinstance(found, servers.Installed) else ():
@@ -302,14 +302,14 @@ def here(name: str) -> servers.Installed:
 
 
 def lacking(what: str) -> NoReturn:
-    """A skip that can be seen; where everything must be there, a failure."""
+    """Skip visibly; fail if everything is required."""
     if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_SERVERS") == "1":
         pytest.fail(what)
     pytest.skip(what)
 
 
 def in_own_mounts() -> tuple[str, ...]:
-    """Words before a command that may then mount file systems, for an ordinary user too, and leaves none of them."""
+    """Return words before a command that let it mount file systems, for an ordinary user too, and leave no mounts."""
     words = ("unshare", "--map-root-user", "--mount")
     if subprocess.run([*words, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode != 0:
         lacking("this kernel lets nothing be mounted in a name space of its own")
@@ -317,7 +317,7 @@ def in_own_mounts() -> tuple[str, ...]:
 
 
 def machines_are_made() -> None:
-    """Machines can be made up here, or a skip that can be seen."""
+    """Skip visibly if machines cannot be simulated here."""
     try:
         with Sandbox() as sandbox:
             namespaces.network(sandbox, [])
@@ -327,7 +327,7 @@ def machines_are_made() -> None:
 
 @pytest.fixture(autouse=True)
 def cores_are_given_back() -> Iterator[None]:
-    """What a test leaves on one core would take the other from the tests after it in this process."""
+    """Restore the process's cores, because a test that leaves it on one core would restrict the tests after it."""
     before = os.sched_getaffinity(0)
     yield
     if os.sched_getaffinity(0) != before:
@@ -335,13 +335,13 @@ def cores_are_given_back() -> Iterator[None]:
 
 
 def ray_is_there() -> None:
-    """Ray, which is an extra, or a skip that can be seen."""
+    """Require Ray, an optional dependency, or skip visibly."""
     if find_spec("ray") is None:
         lacking("Ray is not installed: pip install 'tollbar[ray]'")
 
 
 def may_listen(port: int) -> bool:
-    """Whether this user may have this port, taken or not."""
+    """Return whether this user may bind this port, used or unused."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))
@@ -352,7 +352,7 @@ def may_listen(port: int) -> bool:
 
 @pytest.fixture
 def at(tmp_path: Path) -> Iterator[Sandbox]:
-    """Sandbox for one test, with a place for logs."""
+    """Yield a sandbox for one test, with a place for logs."""
     with Sandbox(tmp_path / "servers") as at:
         yield at
     assert not at.directory.exists()
@@ -360,19 +360,19 @@ def at(tmp_path: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def system() -> Provider:
-    """The system's libcrypto."""
+    """Return the system's libcrypto."""
     (provider,) = libraries.resolve(["libcrypto"])
     return provider
 
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """A lab with one more server than Tollbar has, after which nothing is left."""
+    """Yield a lab with one more server than Tollbar has, and check that nothing is left after it."""
     monkeypatch.setattr(servers, "all_servers", lambda: {**REAL, "fake": servers.read(tmp_path / "fake")})
-    # Which OpenSSL Python runs on is no property of any server.
+    # Python's own OpenSSL does not matter to any server.
     monkeypatch.setattr(loading, "prove", lambda *arguments, **more: {})
     monkeypatch.setattr(request, "REQUEST_LIMIT_S", ANSWERED_S)
-    # However slowly a busy machine warms them up, and lets them come to rest, cells have a chunk of each round.
+    # Cells have a chunk in each round, however slowly a busy machine warms them up and lets them come to rest.
     monkeypatch.setattr(Pace, "turns", lambda pace, how: range(how.rounds))
     monkeypatch.setattr(Observed, "is_exact", True)
     cores = os.sched_getaffinity(0)
@@ -380,7 +380,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     with Sandbox(tmp_path / "logs") as sandbox:
         yield Lab(tmp_path, sandbox)
         assert [] == sandbox.running
-        # Only the keeper of the sandbox.
+        # The keeper of the sandbox is the only child.
         assert 1 == len(set(proc._children(os.getpid())) - before)
     os.sched_setaffinity(0, cores)
     servers.find.cache_clear()
@@ -388,7 +388,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 
 @pytest.fixture
 def tollbar(tmp_path: Path) -> Tollbar:
-    """Runs `tollbar` in a directory of its own, as a user would: a process, its output, its status."""
+    """Run `tollbar` as a user would, in a directory of its own, and return its output and status."""
 
     def run(
         *arguments: object, env: Mapping[str, str] | None = None, **options: object
@@ -413,7 +413,7 @@ def tollbar(tmp_path: Path) -> Tollbar:
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
-    """A folder for a server of fake components, with an empty cache."""
+    """Yield a folder for a server of fake components, with an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield FakeServer(tmp_path)
     servers.find.cache_clear()
@@ -421,31 +421,31 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer
 
 @pytest.fixture
 def service(fake: FakeServer, tmp_path: Path) -> FakeServer:
-    """The same for a service of fake components."""
+    """Return a folder for a service of fake components."""
     return FakeServer(tmp_path, name="fake-service", is_service=True)
 
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
-    """Reports of fabricated runs, written once for all tests."""
+    """Return reports of fabricated runs, written once for all tests."""
     return report_lab.written(tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """Chromium, without a network."""
+    """Yield Chromium without a network."""
     yield from report_lab.started(tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A place for fleets, whose nodes keep theirs in a cache of its own and are asked at once."""
+    """Yield a place for fleets, whose nodes have a cache of their own and are polled at once."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(driving, "POLL_S", 0.05)
     monkeypatch.setattr(driving, "BROUGHT_S", 0.2)
     cores = {int(thread): os.sched_getaffinity(int(thread)) for thread in os.listdir("/proc/self/task")}
     yield tmp_path
     for thread, before in cores.items():
-        # Some end meanwhile.
+        # Some processes end meanwhile.
         with suppress(ProcessLookupError):
             os.sched_setaffinity(thread, before)

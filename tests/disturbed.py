@@ -1,4 +1,4 @@
-"""Kinds of virtual machines: the work that cells do on them, what disturbs it, and how fast work goes at each time."""
+"""Kinds of virtual machines: the work of cells, its disturbances, and the speed at each time."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from functools import cache
 
 import numpy as np
 
-# A path that began so long ago has forgotten how.
+# A path that began this long ago has forgotten its start.
 _BEFORE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a cell does: its cost on a quiet core, and what it suffers on one that is not."""
+    """Work of a cell: its cost on a quiet core, and its sensitivity to disturbance."""
 
     ns: float
-    """Of one operation, without what comes on top now and then."""
+    """Cost of one operation, without occasional extra work."""
     suffers: float = 1.0
-    """With 1, the machine's state multiplies its cost as it says; with 0.5, by the square root of that."""
+    """Exponent of the machine's disturbance: 1 multiplies the cost by it, 0.5 by its square root."""
     varies: float = 0.0
-    """Standard deviation of one operation by nature, over its mean: by a gamma distribution."""
+    """Standard deviation of one operation over its mean, by a gamma distribution."""
     tail: float = 0.0
-    """The same by a lognormal distribution: standard deviation of the logarithm of one operation."""
+    """Standard deviation of the logarithm of one operation, by a lognormal distribution."""
     lump_every: int = 0
-    """After so many operations something is collected on behalf of all of them."""
+    """Operations after which something is collected on behalf of all of them."""
     lump_ns: float = 0.0
     grows: float = 0.0
-    """Each operation costs this share of the first more than the one before it."""
+    """Share of the first operation's cost by which each operation exceeds the one before it."""
     counted: int = 0
-    """A chunk has just so many operations; 0: as many as its time takes."""
+    """Number of operations of each chunk; 0: as many as its time allows."""
     fails: float = 0.0
-    """The share of its trials that fail."""
+    """Share of its trials that fail."""
     rarely: tuple[float, float] = (0.0, 0.0)
-    """The share of its processes that cost more for life, and how much more, as a share."""
+    """Share of its processes that cost more for life, and the excess as a share."""
     slices: bool = True
     """Whether its runner can slice, which a platform's cannot."""
 
     @property
     def mean_ns(self) -> float:
-        """What an operation costs with all that is done on its behalf."""
+        """Return the cost of an operation, with its part of the occasional extra work."""
         return self.ns + (self.lump_ns / self.lump_every if self.lump_every else 0.0)
 
     def times(self, ratio: float) -> Work:
-        """The same work at so many times the cost."""
+        """Return the same work at a multiple of the cost."""
         return replace(self, ns=self.ns * ratio, lump_ns=self.lump_ns * ratio)
 
 
 Dwell = Callable[[np.random.Generator, int], np.ndarray]
-"""Draws durations in seconds."""
+"""Source of durations in seconds."""
 
 
 def pareto(least_s: float, alpha: float) -> Dwell:
-    """With a heavy tail, of which all beyond half a minute is cut off."""
+    """Return durations with a heavy tail, cut off at half a minute."""
     return lambda source, size: np.minimum(least_s * (1.0 - source.random(size)) ** (-1 / alpha), 30.0)
 
 
@@ -68,15 +68,15 @@ def lognormal(median_s: float, sigma: float = 1.5) -> Dwell:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """Something that is always in one of several states, and goes from each to any of the others."""
+    """Disturbance with several states, each of which changes to any of the others."""
 
     states: tuple[tuple[float, Dwell], ...]
-    """The logarithm of what it multiplies costs by, and how long it lasts."""
+    """Logarithm of the factor on costs and its duration, for each state."""
     hits_all_alike: bool = False
-    """It is the clock's frequency, and no neighbour from which some work suffers more than other."""
+    """Whether it is the clock's frequency, which slows all work by the same factor, unlike a neighbour."""
 
     def path(self, source: np.random.Generator, until_s: float) -> tuple[np.ndarray, np.ndarray]:
-        """When each of its states ends, and which level that has; from a while ago on."""
+        """Return the end and the level of each state, from a while before time 0 on."""
         size = 64
         while True:
             number = len(self.states)
@@ -91,15 +91,15 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of machine: what it does to the costs that are measured on it."""
+    """Kind of machine: its effect on the costs that are measured on it."""
 
     disturbances: tuple[Disturbance, ...]
     best_probe_ns: float | None = None
-    """What earlier runs know of its probe."""
+    """Best probe of earlier runs."""
     luck: float = 0.01
-    """A process costs up to so much more or less than the mean of its kind, as a share, for life."""
+    """Largest share by which a process costs more or less than the mean of its kind, for life."""
     jitter: float = 0.004
-    """What comes and goes within a chunk, on average."""
+    """Disturbance within a chunk, on average."""
     probe_suffers: float = 0.9
     chain_suffers: float = 0.1
     quotient_noise: float = 0.0
@@ -107,16 +107,16 @@ class Kind:
     is_listed: bool = True
     """Whether the shipped table has its processor."""
     preempted: float = 0.0
-    """The share of chunks in which another program has the core for a moment, so that they come back without slices."""
+    """Share of chunks in which another program has the core for a moment, so that they return without slices."""
     reading_noise: tuple[float, float] = (0.01, 0.07)
-    """What a reading lies above the quickest by itself, in logarithms: anything between these."""
+    """Range of a reading's excess over the quickest, in logarithms."""
 
     @cache  # noqa: B019  The kinds of the tests live as long as the tests.
     def mean_speed(self, suffers: float) -> float:
-        """How much of the work that a quiet core does is done here, over a long time that nothing selects.
+        """Return the work done here over a quiet core's work, over a long time without selection.
 
-        A chunk that is ended by time gives as many operations as the core has speed, so that Σ cost / Σ operations is
-        the cost on a quiet core over this.
+        A chunk that is ended by time has operations in proportion to the core's speed, so Σ cost / Σ operations is the
+        cost on a quiet core divided by this.
         """
         path = Path.drawn(self, np.random.default_rng(77), 20_000.0)
         begins, ends = path.at(suffers)[:2]
@@ -125,7 +125,7 @@ class Kind:
 
 @dataclass(slots=True)
 class Path:
-    """How a machine's speed changes with time: between two ends it stays as it is."""
+    """Speed of a machine over time, constant between two ends."""
 
     ends_s: np.ndarray
     levels: np.ndarray
@@ -144,7 +144,7 @@ class Path:
         return cls(ends_s, levels, alike)
 
     def at(self, suffers: float) -> tuple[float, list[float]]:
-        """The work done by time 0, which is none, and by each end, in seconds on a quiet core."""
+        """Return the work done by time 0, which is 0, and by each end, in seconds on a quiet core."""
         if suffers not in self._done:
             lasts = np.diff(self.ends_s, prepend=0.0)
             self._done[suffers] = 0.0, np.cumsum(lasts * np.exp(-suffers * self.levels - self.alike)).tolist()
@@ -157,11 +157,11 @@ class Path:
         return self._ends
 
     def done_by(self, time_s: float, suffers: float) -> float:
-        """The work that is done by this time."""
+        """Return the work that is done by this time."""
         return _interpolated(time_s, self.ends, self.at(suffers)[1])
 
     def time_of(self, done_s: float, suffers: float) -> float:
-        """When so much work is done."""
+        """Return the time by which this work is done."""
         return _interpolated(done_s, self.at(suffers)[1], self.ends)
 
 

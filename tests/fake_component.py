@@ -1,4 +1,4 @@
-"""A component that becomes ready in each way, or does not, and prepares itself, or fails to.
+"""A component that becomes ready in each way or fails to, and prepares itself or fails to.
 
 fake_component.py -v                                says its version
 fake_component.py serve HOW FAULT ADDRESS PORT      HOW is a kind of readiness; FAULT is one of `none`,

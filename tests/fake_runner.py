@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -I -S
-"""A runner that speaks the whole contract and measures nothing, and that fails in the way it is told to.
+"""A runner that speaks the whole contract, measures nothing, and fails as requested.
 
 It works the answers out by itself. Its "CPU time" is the number of iterations that the task's choice carries, with some
 noise. As a load client it connects to no server, and makes up the account of a server.
@@ -19,12 +19,12 @@ import time
 
 RECEIPT = {"provider": "fake 1.0", "name": "fake 1.0"}
 WORD = (1 << 64) - 1
-# What a component of a server pays for a request, to a fake load client.
+# CPU time of a server's component for a request of a fake load client.
 SERVED_NS = 1000
 
 
 def chain(iterations: int) -> str:
-    """What the family `spin` defines as the answer."""
+    """Return the answer that the family `spin` defines."""
     x = 1
     for _ in range(iterations):
         x = (x * 6364136223846793005 + 1442695040888963407) & WORD
@@ -32,7 +32,7 @@ def chain(iterations: int) -> str:
 
 
 def record_of(task: dict) -> dict:
-    """The one line of a runner in good health that lists or verifies."""
+    """Return the one line of a healthy runner that lists or verifies."""
     if task["mode"] == "list":
         return {"outcome": "ok", "receipt": RECEIPT, "offers": [{"family": "spin", "choice": "spin-1"}]}
     proof = {"answer": chain(task["setting"].get("iterations", 0)), "accepted": ["itself"], "refused": ["another"]}
@@ -40,7 +40,7 @@ def record_of(task: dict) -> dict:
 
 
 def refusal_of(task: dict) -> str | None:
-    """What no runner lets pass."""
+    """Return the reason to refuse a task, as every runner must, or None."""
     if task["contract"] != 2:
         return "this runner speaks version 2 of the contract"
     if task["mode"] == "list":
@@ -54,7 +54,10 @@ def refusal_of(task: dict) -> str | None:
 
 
 def session(task: dict, strike: object) -> None:
-    """Answers chunk after chunk. The noise is a function of the task, so that the same run says the same twice."""
+    """Answer chunk after chunk.
+
+    The noise is a function of the task, so that equal runs give equal answers.
+    """
     cost_ns = max(1, task["setting"].get("iterations", 0))
     source = random.Random(f"{task['seed']}/{task['choice']}")
     luck = source.uniform(0.997, 1.003)
@@ -65,7 +68,7 @@ def session(task: dict, strike: object) -> None:
         operations = max(asked["operations"], 20)
         cpu_ns = round(operations * cost_ns * luck * source.uniform(0.999, 1.001))
         served_ns = SERVED_NS * operations if "load" in task else 0
-        # A chunk lasts as long as it was asked to, and as its work, by the lab's clock as well.
+        # A chunk lasts as long as requested, and as long as its work, by the lab's clock as well.
         while (wall_ns := time.perf_counter_ns() - began) < max(asked["seconds"] * 1e9, cpu_ns + served_ns):
             time.sleep(0.0002)
         chunk = {"operations": operations, "cpu_ns": cpu_ns, "wall_ns": wall_ns, "observed": {}}
@@ -77,52 +80,52 @@ def session(task: dict, strike: object) -> None:
 
 
 def say(line: dict) -> None:
-    """One line of the contract."""
+    """Print one line of the contract."""
     print(json.dumps(line), flush=True)
 
 
 def crash(line: dict) -> None:
-    """Ends by a signal."""
+    """End by a signal."""
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def leave(line: dict) -> None:
-    """Ends with a status and a word."""
+    """End with a status and an error line."""
     sys.exit("out of luck")
 
 
 def fork(line: dict) -> None:
-    """Starts another, which does nothing for ever."""
+    """Start another process, which sleeps."""
     if os.fork() == 0:
         time.sleep(3600)
 
 
 def fork_away(line: dict) -> None:
-    """Starts another in a session of its own, which does nothing for ever."""
+    """Start another process in a session of its own, which sleeps."""
     if os.fork() == 0:
         os.setsid()
         time.sleep(3600)
 
 
 def hang(line: dict) -> None:
-    """Says nothing for ever, and starts another in a session of its own that does the same."""
+    """Print nothing and sleep, after starting another process in a session of its own that sleeps, too."""
     fork_away(line)
     time.sleep(3600)
 
 
 def spew(line: dict) -> None:
-    """Never stops talking."""
+    """Print without end."""
     while True:
         sys.stdout.write("x" * 65536)
 
 
 def twice(line: dict) -> None:
-    """Answers once more than it was asked."""
+    """Answer twice."""
     say(line)
 
 
 def bye(line: dict) -> None:
-    """Ends well, before it is told to."""
+    """End successfully before the request."""
     say({"outcome": "ok"})
     sys.exit(0)
 
@@ -154,7 +157,7 @@ FAULTS = {
     "short": lambda line: line.update(wall_ns=1000),
     "long": lambda line: line.update(wall_ns=10**12),
     "other-clock": lambda line: line.update(cpu_ns=line["wall_ns"] * 10_000),
-    # The sums agree, and its probes say that the core was quieter than ever.
+    # The sums agree; the probes report an implausibly quiet core.
     "sliced": lambda line: line.update(observed={"slices": [{**line, "observed": None, "probes_ns": [2000, 2000]}]}),
     "failing": lambda line: line["observed"].update(errors={"reset": 1, "timeout": 1}),
     "boasting": lambda line: line["observed"].update(requests=line["observed"]["requests"] - 1),
@@ -163,13 +166,13 @@ FAULTS = {
     "unsaid": lambda line: line.pop("load"),
     "sorry": lambda line: line.update(outcome="failed", reason="the third answer was wrong"),
 }
-# The moments of a session that a fault may be meant for; a chunk is struck from the third on, in mid-round.
+# Moments of a session at which a fault can strike; a chunk is struck from the third on, in mid-round.
 MOMENTS = ("ready", "chunk", "last")
 STRUCK_FROM = 2
 
 
 def main() -> None:
-    """One task, and what it asks for."""
+    """Read one task and do it."""
     task = json.loads(sys.stdin.readline())
     refusal = refusal_of(task)
     if refusal:

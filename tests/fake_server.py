@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A web server that serves `/bytes/N`, in clear or under TLS, and fails in the way it is told to.
+"""A web server that serves `/bytes/N`, in clear or under TLS, and fails as requested.
 
 fake_server.py -v      says its version
 fake_server.py         reads what to do from standard input, as JSON:
@@ -29,11 +29,11 @@ FOREVER_S = 3600.0
 
 
 class Closed(Exception):
-    """Nothing more is to be said on this connection."""
+    """End of a connection: no more data follows."""
 
 
 class Server:
-    """What was asked for, and how far it has come."""
+    """State of the server: its task and its progress."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.fault: str = told["fault"] or ""
@@ -41,12 +41,12 @@ class Server:
         self.sign: str = told["sign"]
         self.tls: Mapping[str, str] | None = told["tls"]
         self.other: Mapping[str, str] = told["other"]
-        # Python cannot turn a server's memory for sessions off; contexts that share none have none.
+        # Python cannot disable a server's session memory; contexts that share none have none.
         self.common = context_of(self, faulty=True) if self.fault == "every-session" else None
         self._counters = {"request": count(1), "connection": count(1), "sign": count(1)}
 
     def is_faulty(self, faults: Mapping[str, Any], what: str) -> bool:
-        """Whether this request or connection is one that goes wrong; each is to be asked about once."""
+        """Return whether this request or connection goes wrong; call it once for each."""
         if self.fault.removesuffix("-once") not in faults:
             return False
         is_once = self.fault.endswith("-once")
@@ -57,7 +57,7 @@ class Server:
             os.stat(self.sign)
         except FileNotFoundError:
             return False
-        # Counted: the sign is in a folder of the lab's, where the server's account removes nothing.
+        # Counted, because the sign is in the lab's folder, where the server's account cannot remove it.
         return not is_once or next(self._counters["sign"]) == 1
 
 
@@ -65,30 +65,30 @@ class Server:
 
 
 def unready(listener: socket.socket) -> None:
-    """Runs, and accepts no connection."""
+    """Run without accepting connections."""
     listener.close()
     time.sleep(FOREVER_S)
 
 
 def mute(listener: socket.socket) -> None:
-    """Takes connections and says nothing, and does not listen to reason either."""
+    """Accept connections silently, and ignore SIGTERM."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:
         listener.accept()[0].detach()
 
 
 def refuse(listener: socket.socket) -> None:
-    """Has read its configuration, and will have none of it."""
+    """Refuse the configuration."""
     sys.exit("refused: no such curve in line 7")
 
 
 def leave(listener: socket.socket) -> None:
-    """Ends with a status and a word."""
+    """End with a status and an error line."""
     sys.exit("out of luck")
 
 
 def crash(listener: socket.socket) -> None:
-    """Ends by a signal."""
+    """End by a signal."""
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
@@ -106,18 +106,18 @@ asked = 0
 
 
 def head(length: int, status: str = "200 OK") -> bytes:
-    """What stands before a body."""
+    """Return the head of a response."""
     return f"HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
 def reset(connection: socket.socket, length: int) -> None:
-    """Hangs up in the rudest way there is."""
+    """Reset the connection."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     raise Closed
 
 
 def wrong_status(connection: socket.socket, length: int) -> None:
-    """Says why it does not answer, twice over."""
+    """Answer 503, with an error line that differs each time."""
     global asked
     asked += 1
     print(f"sorry, it is the {('1st', '2nd')[asked > 1]} time", file=sys.stderr, flush=True)
@@ -125,20 +125,20 @@ def wrong_status(connection: socket.socket, length: int) -> None:
 
 
 def half(connection: socket.socket, length: int) -> None:
-    """Promises a body, and hangs up in the middle of it."""
+    """Send half of the promised body and close."""
     connection.sendall(head(length) + bytes(length // 2))
     raise Closed
 
 
 def drip(connection: socket.socket, length: int) -> None:
-    """Is never silent for long, and never done."""
+    """Send a byte now and then, without end."""
     for byte in head(length) + bytes(length):
         connection.sendall(bytes([byte]))
         time.sleep(0.02)
 
 
 def babble(connection: socket.socket, length: int) -> None:
-    """Has no end of things to say before the body."""
+    """Send header lines without end."""
     connection.sendall(b"HTTP/1.1 200 OK\r\n")
     while True:
         connection.sendall(b"X-More: and more\r\n" * 100)
@@ -156,7 +156,7 @@ ANSWER_FAULTS: dict[str, Callable[[socket.socket, int], None]] = {
     "babble": babble,
 }
 
-# Of the handshake, or of what the server takes that it should not.
+# Faults of the handshake, or of wrong acceptances.
 TLS_FAULTS = (
     "other-certificate",
     "other-version",
@@ -167,12 +167,12 @@ TLS_FAULTS = (
     "every-session",
     "clear-too",
 )
-# Of what the server takes that it should not, in clear.
+# Wrong acceptances in clear.
 GULLIBLE = ("every-path",)
 
 
 def context_of(server: Server, *, faulty: bool) -> ssl.SSLContext:
-    """What a connection is met with: exactly what was asked, or nearly."""
+    """Return the TLS context for a connection: as requested, or with the fault."""
     assert server.tls is not None
     fault = server.fault if faulty else ""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -193,12 +193,12 @@ def context_of(server: Server, *, faulty: bool) -> ssl.SSLContext:
 
 
 def secured(server: Server, connection: socket.socket) -> socket.socket:
-    """The connection, under TLS where that is asked for and the client begins so."""
+    """Return the connection, under TLS if that is set and the client begins so."""
     if server.tls is None:
         return connection
     first = connection.recv(1, socket.MSG_PEEK)
     if first != b"\x16":
-        # A client in clear: the readiness probe, or one that must be refused.
+        # A client in clear is the readiness probe, or one that must be refused.
         if server.fault != "clear-too":
             connection.sendall(head(0, "400 Bad Request"))
             raise Closed
@@ -214,7 +214,7 @@ def secured(server: Server, connection: socket.socket) -> socket.socket:
 
 
 def serve(server: Server, connection: socket.socket) -> None:
-    """Answers requests until the client has had enough."""
+    """Answer requests until the client closes."""
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = secured(server, connection)
@@ -236,13 +236,13 @@ def serve(server: Server, connection: socket.socket) -> None:
 
 
 def answer(server: Server, connection: socket.socket, path: str) -> None:
-    """One request's."""
+    """Answer one request."""
     place, _, size = path.rpartition("/")
     if place != "/bytes":
-        # A wrong answer of the right length, where any path will do.
+        # A wrong answer of the right length, where any path is accepted.
         right = server.fault == "every-path"
         connection.sendall(head(1000) + bytes(1000) if right else head(0, "404 Not Found"))
-    # The empty document is who asks whether there is a server.
+    # The empty document is the readiness probe's.
     elif size != "0" and server.is_faulty(ANSWER_FAULTS, "request"):
         ANSWER_FAULTS[server.fault.removesuffix("-once")](connection, int(size))
     else:
@@ -250,7 +250,7 @@ def answer(server: Server, connection: socket.socket, path: str) -> None:
 
 
 def main() -> None:
-    """Listens where it is told to."""
+    """Listen at the requested port."""
     if sys.argv[1:] == ["-v"]:
         print("fake/1.2")
         return

@@ -1,4 +1,4 @@
-"""Families as their files have them, to be changed by tests."""
+"""Families' files as text, to be changed by tests."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ standing = "deprecated"
 
 
 def as_a_study_writes_it(setting: Setting, value: Value) -> Value:
-    """A value that was read, as it is written: bytes and shares with their units."""
+    """Return a value as a study writes it: bytes and shares with their units."""
     unit = "B" if setting.unit in IN_BYTES else "%" if setting.is_share else None
     return f"{value} {unit}" if unit else value

@@ -1,4 +1,4 @@
-"""A study of known work, clusters whose nodes are in this process, and what is there of a fleet."""
+"""A study of known work, clusters whose nodes are in this process, and readers of a fleet's state."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ RUN = "2026-11-24-101500-spin"
 
 
 def spin(blocks: int) -> str:
-    """A study of known work, of so many blocks."""
+    """Return a study of known work with this number of blocks."""
     return SPIN.replace("BLOCKS", str(blocks))
 
 
 @dataclass
 class Part:
-    """A part whose node is in this process; it dies when `dies` says so of a method."""
+    """Part whose node is in this process; it dies when `dies` is true for a method."""
 
     node: NodeAgent
     dies: Callable[[str], bool] = lambda _: False
@@ -49,7 +49,7 @@ class Part:
             return self.answers[method]
         try:
             return getattr(self.node, method)(*words, **named)
-        except Exception as error:  # as Ray hands on what went wrong there
+        except Exception as error:  # like Ray, which passes remote errors on
             raise Said(str(error)) from error
 
     def end(self) -> None:
@@ -60,7 +60,7 @@ class Part:
 
 @dataclass
 class Cluster:
-    """Nodes of these names; `made` makes the part of each."""
+    """Cluster with nodes of these names; `made` makes the part of each."""
 
     made: Mapping[str, Callable[[str], Part]]
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Cluster:
 
 
 def begun(place: Path, blocks: int = 2) -> Fleets:
-    """A fleet of the study of known work."""
+    """Begin a fleet of the study of known work."""
     return cluster.begin(
         place / "runs", "spin", command=("tollbar", "run"), studies=[], files={"spin.toml": spin(blocks)},
         options=["--blocks", str(blocks)],
@@ -85,17 +85,17 @@ def begun(place: Path, blocks: int = 2) -> Fleets:
 
 
 def ended(fleets: Fleets) -> dict[str, tuple[State, str | None]]:
-    """How each node ended."""
+    """Return how each node ended."""
     return {one.name: (one.state, one.reason) for one in cluster.take_up(fleets.directory).fleet.nodes}
 
 
 def trials(run: Path) -> list[tuple[object, ...]]:
-    """All of a run's trials, in their order; the file is whole."""
+    """Return all trials of a run, in order, after an integrity check of the file."""
     with closing(sqlite3.connect(run / "results.sqlite")) as database:
         assert [("ok",)] == database.execute("pragma integrity_check").fetchall()
         return database.execute("select study, cell, repeat, block, batch, outcome from trial order by ord").fetchall()
 
 
 def at_once(count: int) -> tuple[Sequence[ClusterNode], int]:
-    """The nodes `one` and `other`, so many of them at once."""
+    """Return the nodes `one` and `other`, and how many of them measure at once."""
     return [ClusterNode(f"id-{name}", name, "10.0.0.1", {}) for name in ("one", "other")], count

@@ -1,4 +1,4 @@
-"""The command as a process that is forked from one which has imported it: that takes longer than most commands do.
+"""The command as a fork of a process that has imported it, because importing takes longer than most commands.
 
 Two of one test have the same order of sets, and what outlives the command is not waited for: tests of either start it.
 """
@@ -21,14 +21,14 @@ import tollbar
 from patience import PATIENCE_S
 from tollbar.cli import main
 
-# Not what runs when it is imported, nor what takes seconds to import and next to no command wants.
+# Left out: modules that run at import, and modules that take seconds to import and are hardly ever used.
 NOT_IMPORTED = ("tollbar.__main__", "tollbar.cluster.on_ray")
 READ_BEFORE = "read_before"
 
 
 @cache
 def _forks() -> ForkServerContext:
-    """The server of forks, which each process of the tests has for itself."""
+    """Return the fork server, one for each process of the tests."""
     found = multiprocessing.get_context("forkserver")
     names = (module.name for module in pkgutil.walk_packages(tollbar.__path__, "tollbar."))
     found.set_forkserver_preload([*(name for name in names if name not in NOT_IMPORTED), READ_BEFORE])
@@ -39,7 +39,10 @@ def _forks() -> ForkServerContext:
 
 
 def run(words: Sequence[str], folder: Path, env: Mapping[str, str] = os.environ) -> subprocess.CompletedProcess[str]:
-    """What the command says with these words in a folder, and its status. Raises subprocess.TimeoutExpired."""
+    """Run the command with these words in a folder, and return its output and status.
+
+    Raises subprocess.TimeoutExpired.
+    """
     files = [os.memfd_create(name) for name in ("stdout", "stderr")]
     outputs = [f"/proc/{os.getpid()}/fd/{file}" for file in files]
     process = _forks().Process(target=_become, args=(words, folder, dict(env), outputs))
@@ -51,7 +54,7 @@ def run(words: Sequence[str], folder: Path, env: Mapping[str, str] = os.environ)
             raise subprocess.TimeoutExpired([*words], PATIENCE_S, said, messages)
         return subprocess.CompletedProcess([*words], process.exitcode, said, messages)
     finally:
-        # As where a test is interrupted or takes too long.
+        # For example after an interruption or a time-out.
         if process.is_alive():
             process.kill()
         for file in files:
@@ -59,7 +62,7 @@ def run(words: Sequence[str], folder: Path, env: Mapping[str, str] = os.environ)
 
 
 def _become(words: Sequence[str], folder: Path, env: Mapping[str, str], outputs: Sequence[str]) -> None:
-    """The command with these words, as the process that was forked; does not return."""
+    """Run the command with these words in the forked process; does not return."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(env)

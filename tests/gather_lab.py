@@ -1,4 +1,4 @@
-"""Runs that are made up, for the tests of gathering, and what is read of them."""
+"""Made-up runs for the tests of gathering, and readers of them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CHOICES = {"sha-256": 1000.0, "sha-512": 1500.0, "sha-1": 800.0, "blake3": 1000.
 
 
 def cost(**changed: float) -> Callable[[Mapping[str, Value]], float]:
-    """What each choice costs, some of them otherwise."""
+    """Return a function for the cost of a choice, with some costs changed."""
     costs = {**CHOICES, **{name.replace("_", "-"): ns for name, ns in changed.items()}}
     return lambda at: costs[str(at["choice"])]
 
 
 def made_in(folder: Path) -> Path:
-    """A run of one machine."""
+    """Return a run of one machine."""
     return run_of(folder, fingerprint("Example CPU 1"), cost())
 
 
@@ -33,13 +33,13 @@ def told(*folders: Path) -> Gathered:
 
 
 def judged_again(run: Path) -> Path:
-    """The run with a current judgement, as `tollbar report` leaves it."""
+    """Return the run with a current judgement, as `tollbar report` leaves it."""
     compare.keep(analysis.judge(results.read(run)))
     return run
 
 
 def why_not_current(run: Path) -> str:
-    """Why the judgement that a run keeps is not taken; empty where it is."""
+    """Return the reason why a run's kept judgement is not used, or an empty string."""
     try:
         read_kept(run)
     except TollbarError as error:
@@ -48,7 +48,7 @@ def why_not_current(run: Path) -> str:
 
 
 def reason_of(directory: Path) -> str:
-    """Why a directory is no run that can be read."""
+    """Return the reason why a directory cannot be read as a run."""
     (one,) = compare.read([directory])
     assert isinstance(one, Unusable)
     assert one.reason.isprintable()

@@ -1,4 +1,4 @@
-"""Which files processes open, as the kernel tells it (fanotify(7)), and which of these another user could change."""
+"""Files that processes open, reported by the kernel (fanotify(7)), and those that another user could change."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Of <linux/fanotify.h>.
+# Constants of <linux/fanotify.h>.
 FAN_CLOEXEC, FAN_NONBLOCK, FAN_UNLIMITED_QUEUE = 0x1, 0x2, 0x10
 FAN_MARK_ADD, FAN_MARK_MOUNT = 0x1, 0x10
 FAN_OPEN, FAN_OPEN_EXEC = 0x20, 0x1000
 AT_FDCWD = -100
 # Length, version, reserved, length of the metadata, mask, file, process.
 EVENT = struct.Struct("=IBBHQii")
-# Memory that processes share, where this is a mount of its own.
+# Memory that processes share, if it is a mount of its own.
 MOUNTS = ("/", "/tmp", "/dev/shm")
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -28,37 +28,37 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Opened:
-    """A file that a process has opened."""
+    """File that a process has opened."""
 
     program: str
     user: int
     path: str
     why: str
-    """Who could have changed it."""
+    """Reason: the user or group who could have changed it."""
     group: int | None = None
-    """Whose members could have; None: whoever it is, no group is why."""
+    """Group whose members could have changed it; None: the reason is no group."""
 
 
 @dataclass
 class Watch:
-    """What processes below `root` have opened so far."""
+    """Files that processes below `root` have opened until now."""
 
     root: int
     opened: int = 0
-    """How many regular files."""
+    """Number of regular files."""
     by_user: dict[int, set[str]] = field(default_factory=dict)
     given: set[int] = field(default_factory=set)
-    """The groups that processes had besides their own: each has members of other accounts."""
+    """Groups that processes had besides their own: each has members of other accounts."""
     found: set[Opened] = field(default_factory=set)
     _is_below: dict[int, bool] = field(default_factory=dict)
 
     @property
     def of_others(self) -> set[Opened]:
-        """Those that another unprivileged user could have changed."""
+        """Return the files that another unprivileged user could have changed."""
         return {one for one in self.found if one.group is None or one.group != one.user or one.group in self.given}
 
     def note(self, file: int, pid: int) -> None:
-        """Look at one file that a process has opened."""
+        """Record one file that a process has opened."""
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode) or not self.is_below(pid):
             return
@@ -74,7 +74,7 @@ class Watch:
             self.found.add(Opened(program_of(pid), user, path, why, group))
 
     def is_below(self, pid: int) -> bool:
-        """Whether this process descends from the root; one that has ended is remembered."""
+        """Return whether this process descends from the root; ended processes are remembered."""
         if pid not in self._is_below:
             at, seen = pid, 0
             while at > 1 and at != self.root and seen < 100:
@@ -85,7 +85,10 @@ class Watch:
 
 @contextmanager
 def watched(root: int) -> Iterator[Watch]:
-    """Note what is opened while this lasts. Raises OSError where the kernel does not tell it to this user."""
+    """Record opened files while the context lasts.
+
+    Raises OSError if the kernel refuses this user.
+    """
     handle = libc.fanotify_init(FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_QUEUE, os.O_RDONLY | os.O_CLOEXEC)
     if handle < 0:
         raise OSError(ctypes.get_errno(), "fanotify_init")
@@ -113,7 +116,7 @@ def watched(root: int) -> Iterator[Watch]:
 
 
 def take_in(handle: int, watch: Watch) -> None:
-    """Note all events that are there."""
+    """Record all pending events."""
     with suppress(BlockingIOError):
         data = os.read(handle, 1 << 16)
         at = 0
@@ -122,7 +125,7 @@ def take_in(handle: int, watch: Watch) -> None:
             at += length
             if file >= 0:
                 try:
-                    # It may have ended, and its file may be gone.
+                    # The process may have ended, and its file may be gone.
                     with suppress(OSError):
                         watch.note(file, pid)
                 finally:
@@ -130,13 +133,13 @@ def take_in(handle: int, watch: Watch) -> None:
 
 
 def changed_by(path: Path, about: os.stat_result, user: int) -> str | None:
-    """Say which unprivileged user besides this one could have changed the file or put another in its place."""
+    """Return which other unprivileged user could have changed the file or replaced it, or None."""
     trusted = {0, user}
     if about.st_uid not in trusted:
         return f"it is user {about.st_uid}'s"
     if about.st_mode & stat.S_IWOTH:
         return "every user may write it"
-    # Of an account's own group there are others, where it has sockets for them.
+    # An account's own group has other members if the account has sockets for them.
     if about.st_mode & stat.S_IWGRP and about.st_gid != 0 and is_passed_by_groups(path):
         return f"group {about.st_gid} may write it"
     for folder in path.parents:
@@ -151,14 +154,14 @@ def changed_by(path: Path, about: os.stat_result, user: int) -> str | None:
 
 
 def is_passed_by_groups(path: Path) -> bool:
-    """Whether all folders above let others than their owners pass."""
+    """Return whether all folders above let users other than their owners pass."""
     with suppress(FileNotFoundError):
         return all(folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH) for folder in path.parents)
     return True
 
 
 def user_of(pid: int) -> tuple[int | None, set[int]]:
-    """The user whose rights this process has, and its groups; None: it is gone."""
+    """Return the user whose rights this process has, and its groups; None if it has ended."""
     with suppress(OSError):
         said = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
         return int(said["Uid"].split()[1]), {*map(int, said["Groups"].split())}
@@ -166,14 +169,14 @@ def user_of(pid: int) -> tuple[int | None, set[int]]:
 
 
 def parent_of(pid: int) -> int:
-    """0 where it is gone."""
+    """Return the parent of this process, or 0 if it has ended."""
     with suppress(OSError):
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return 0
 
 
 def program_of(pid: int) -> str:
-    """Its name."""
+    """Return the name of this process."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip()
     return ""

@@ -1,4 +1,4 @@
-"""Sign-in as others implement it: tokens by `cryptography`, signed requests by `hmac`, a server of Python's own."""
+"""Independent implementations of sign-in: tokens by `cryptography`, signed requests by `hmac`, Python's own server."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def signed(key: bytes, message: bytes, signature: str) -> bytes:
 
 
 def token(key: bytes, signature: str, claims: Mapping[str, object], algorithm: str | None = None) -> str:
-    """A token by this signature, which may call itself otherwise."""
+    """Return a token with this signature, whose header may name another algorithm."""
     name = algorithm or ("EdDSA" if signature == "eddsa" else signature.upper())
     parts = [text_of(json.dumps(part).encode()) for part in ({"typ": "JWT", "alg": name}, claims)]
     return ".".join([*parts, text_of(signed(key, ".".join(parts).encode(), signature))])
 
 
 def user_of_token(key: bytes, signature: str, given: str) -> str | None:
-    """Whose token it is, if it is good."""
+    """Return the user of a valid token, or None."""
     head, claims, sealed = given.split(".")
     message, made = f"{head}.{claims}".encode(), bytes_of(sealed)
     if json.loads(bytes_of(head))["alg"] != ("EdDSA" if signature == "eddsa" else signature.upper()):
@@ -92,7 +92,7 @@ def user_of_token(key: bytes, signature: str, given: str) -> str | None:
 
 
 def signature_headers(key: str, name: str, path: str, *, signs: str | None = None, age_s: int = 0) -> Headers:
-    """Of a request for a path, of which another one may be what is signed."""
+    """Return the signature headers of a request for a path; `signs` is the signed path if it differs."""
     created_s = int(time.time()) - age_s
     nonce = secrets.token_hex(8)
     parameters = f'{COVERED};created={created_s};keyid="{name}";alg="hmac-sha256";nonce="{nonce}"'
@@ -109,7 +109,7 @@ def base_of(method: str, authority: str, target: str, parameters: str) -> bytes:
 
 
 def user_of_request(keys: Mapping[str, str], path: str, headers: Headers) -> str | None:
-    """Who signed a request, if its signature is good and five minutes old at most."""
+    """Return who signed a request, if its signature is valid and at most five minutes old."""
     parameters = headers.get("Signature-Input", "").removeprefix("sig=")
     if not parameters:
         return None
@@ -121,12 +121,12 @@ def user_of_request(keys: Mapping[str, str], path: str, headers: Headers) -> str
     return name if good and name in keys else None
 
 
-# A server.
+# Server.
 
 
 @dataclass
 class Elsewhere:
-    """A server that knows its users by a function of a request's method, path and headers."""
+    """Server that finds its user by a function of a request's method, path and headers."""
 
     user_of: Callable[[str, str, Headers], str | None]
     address: str = ""
@@ -146,7 +146,7 @@ class Elsewhere:
 
     @contextmanager
     def up(self) -> Iterator[Elsewhere]:
-        """While it answers."""
+        """Yield while the server answers."""
         user_of = self.user_of
 
         class Handler(BaseHTTPRequestHandler):
@@ -165,7 +165,7 @@ class Elsewhere:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as in the class
-                """Nothing is said of a request."""
+                """Suppress the log of requests."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         thread = threading.Thread(target=server.serve_forever)

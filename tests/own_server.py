@@ -1,4 +1,4 @@
-"""Servers as users have them: nginx in the versions of TLS that are asked for, and Python's own."""
+"""Servers like a user's own: nginx with given versions of TLS, and Python's."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ http {{
 
 @dataclass(frozen=True)
 class Own:
-    """A server that is up, with the URLs of its page."""
+    """Running server with the URLs of its page."""
 
     process: subprocess.Popen[bytes]
     http: str
@@ -58,7 +58,7 @@ class Own:
 
     @property
     def pid(self) -> int:
-        """The process at the root of its tree."""
+        """Return the process at the root of its tree."""
         return self.process.pid
 
 
@@ -66,14 +66,14 @@ class Own:
 def nginx(
     folder: Path, *, versions: Sequence[str] = BOTH, keepalive_requests: int = 100_000, tickets: bool = True
 ) -> Iterator[Own]:
-    """A master with its workers, which answers over TLS on one port and in clear on another."""
+    """Start a master with its workers, which answers over TLS on one port and in clear on another."""
     folder.mkdir(exist_ok=True)
     certificate = Certificates(folder / "certificates").server("ecdsa-p256")
     port, clear_port = driver.free_port(), driver.free_port()
     (folder / "nginx.conf").write_text(
         NGINX.format(
             folder=folder,
-            # Only root can start workers as another user, and does unless it is told otherwise.
+            # Only root can start workers as another user, and does so by default.
             user="user root;" if os.geteuid() == 0 else "",
             workers=WORKERS,
             port=port,
@@ -95,7 +95,7 @@ def nginx(
 
 @contextmanager
 def python_server(folder: Path) -> Iterator[Own]:
-    """Python's own, which speaks HTTP/1.0 and closes each connection once it has answered."""
+    """Start Python's own server, which speaks HTTP/1.0 and closes each connection after its answer."""
     folder.mkdir(exist_ok=True)
     (folder / "page").write_text("hello")
     port = driver.free_port()
@@ -113,5 +113,5 @@ def _started(words: Sequence[str], port: int) -> Iterator[subprocess.Popen[bytes
                 time.sleep(0.01)
             yield process
         finally:
-            # Asked to, so that a master ends its workers.
+            # A terminated master ends its workers.
             process.terminate()

@@ -1,4 +1,4 @@
-"""Policies of tests' own, and what is wanted by policies: all on one day."""
+"""Policies made by tests, and requests that use them, all on one day."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RULE = 'never = { choice = ["md5"] }'
 
 
 def of_rules(folder: Path, *rules: str, head: str = A_POLICY) -> str:
-    """The path of a policy with these rules, each of the family digest unless it says another."""
+    """Return the path of a policy with these rules, by default of the family digest."""
     texts = []
     for number, rule in enumerate(rules):
         start = f'[[rule]]\nid = "r{number}"\nclause = "{number}.1"\n'
@@ -44,5 +44,5 @@ def of_rules(folder: Path, *rules: str, head: str = A_POLICY) -> str:
 
 
 def asked(family: str, *policies: str, threats: tuple[str, ...] = (), on: str | None = None) -> Wanted:
-    """What is asked for by these policies and threats, in no bad standing."""
+    """Return a request with these policies and threats, for choices of acceptable standing."""
     return wanted(family, policies, threats, on, today=TODAY, standing=Standing.ACCEPTABLE)

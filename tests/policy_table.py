@@ -23,7 +23,7 @@ Cell = Mapping[str, Value]
 
 
 def table() -> str:
-    """All policies, one after the other."""
+    """Return the table of all policies, one after the other."""
     return "\n".join(line for name in shipped() for line in _of_policy(policy(name)))
 
 
@@ -62,10 +62,10 @@ def _of_family(one: Policy, family: Family, day: date) -> Iterator[str]:
 
 
 def _others(one: Policy, family: Family, base: Cell) -> Iterator[tuple[str, Value, Cell]]:
-    """What a cell is with each other value of a setting that the policy decides by."""
+    """Yield the cells that differ in one setting by which the policy decides."""
     for name, values in _deciding(one, family).items():
         for value in values:
-            # What the setting depends on, where that is a setting too: `dh-parameters` mean something with DHE.
+            # A setting that this one depends on: `dh-parameters` mean something with DHE.
             only = family.settings[name].only if name in family.settings else {}
             needs = {n: some[0] for n, some in only.items() if n in family.settings and some[0]}
             cell = at_defaults(family, {**base, **({} if name in base else needs), name: value})
@@ -74,7 +74,7 @@ def _others(one: Policy, family: Family, base: Cell) -> Iterator[tuple[str, Valu
 
 
 def _deciding(one: Policy, family: Family) -> dict[str, tuple[Value, ...]]:
-    """The values of each setting that the policy decides by; of providers, one that is not the system's."""
+    """Return the values of each setting by which the policy decides; of providers, one that is not the system's."""
     rules = [rule for part in one.all_of_it for rule in part.rules if family.name in rule.families]
     named = {name for rule in rules for name in (*rule.where, *rule.only, *rule.never)}
     of_bits = any(rule.strength for rule in rules)
@@ -87,7 +87,7 @@ def _deciding(one: Policy, family: Family) -> dict[str, tuple[Value, ...]]:
 
 
 def _nearest(one: Policy, family: Family, default: Cell, day: date) -> Cell:
-    """The cell with that value of each setting of which the policy lacks least."""
+    """Return the cell whose settings have the fewest violations of the policy."""
 
     def lacks(cell: Cell) -> tuple[int, int]:
         found = judged(one, family, cell, day)

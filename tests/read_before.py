@@ -1,4 +1,4 @@
-"""Reads the files that most commands read, once for all commands that are forked from the process that imports this."""
+"""Preload the files that most commands read, once for all commands that are forked from this process."""
 
 from tollbar.catalog import families
 from tollbar.catalog.servers import all_servers

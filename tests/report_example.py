@@ -1,4 +1,4 @@
-"""Judgements made by hand, for the report's tests: a run of two studies, and one of a thousand cells."""
+"""Hand-made judgements for the report's tests: a run of two studies, and one of a thousand cells."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from tollbar.study import Claim, Measure, Study
 
 THRESHOLD = 0.03
 BLOCKS, ROUNDS = 12, 10
-# The run was judged once before, and less error is left for the second look.
+# The run was judged once before, so less error is left for the second look.
 CONFIDENCE = 0.995
-# What neighbours add to most work here.
+# Factor by which neighbours raise the cost of most work here.
 NOISY = 1.08
 OPENSSL, RUSTCRYPTO = "libcrypto", "rustcrypto"
 NAMES = {OPENSSL: "openssl 3.0.19", RUSTCRYPTO: "rustcrypto 0.10.9"}
-"""What rows show of each provider."""
+"""Name of each provider in rows."""
 NO_BLAKE3 = "OpenSSL 3.0.19 has no digest of the name BLAKE3"
 WRONG_BCRYPT = "the runner's answer was not the known one: $2b$10$…"
 
 
 def example() -> Judgement:
-    """A run of two studies: digests (BLAKE3 missing from one of two providers) and password hashes."""
+    """Return a run of two studies: digests (BLAKE3 missing from one of two providers) and password hashes."""
     return judgement([digests(), passwords()])
 
 
 def judgement(studies: Sequence[StudyJudgement]) -> Judgement:
-    """A run of these studies."""
+    """Return a run of these studies."""
     run = Run(
         directory=Path("runs/2026-11-21-quick"),
         name="2026-11-21-quick",
@@ -95,7 +95,7 @@ class _Cost:
 
 
 def digests() -> StudyJudgement:
-    """Costs in the proportions one x86 machine with SHA instructions shows, with a little noise."""
+    """Return costs in the proportions of an x86 machine with SHA instructions, with a little noise."""
     here = {
         ("md5", OPENSSL): (190, 26_300), ("md5", RUSTCRYPTO): (142, 26_900),
         ("sha-1", OPENSSL): (165, 9_100), ("sha-1", RUSTCRYPTO): (80, 9_050),
@@ -113,7 +113,7 @@ def digests() -> StudyJudgement:
                 found = here.get((choice, provider))
                 noise = 0.09 if (choice, provider, size) == ("blake2b", RUSTCRYPTO, 64) else 0.008
                 reason = None if found else NO_BLAKE3
-                # What lives in the caches suffers from neighbours more than the rest does.
+                # Work that lives in the caches suffers more from neighbours.
                 noisy = 1.16 if (choice, provider, size) == ("blake2b", OPENSSL, 16384) else NOISY
                 costs.append(_Cost(at, float(found[i]) if found else None, reason, noise=noise, noisy=noisy))
     study = _study(
@@ -215,7 +215,7 @@ def _claim(
 
 
 def passwords() -> StudyJudgement:
-    """Password hashes: five choices, one provider, memory beside CPU."""
+    """Return password hashes: five choices, one provider, memory and CPU."""
     measured = (
         ("sha-256", 410, 4096, 0.01),
         ("bcrypt-10", None, 0, 0.01),
@@ -245,7 +245,7 @@ def passwords() -> StudyJudgement:
 
 @cache
 def large(choices: int = 20, providers: int = 5, sizes: int = 10) -> Judgement:
-    """A run whose one study has choices × providers × sizes cells: 1,000 unless told otherwise."""
+    """Return a run whose one study has choices × providers × sizes cells, 1,000 by default."""
     named = [choice_of(f"c{i}", f"Choice {i:02}", list(Standing)[i % 5], 64 + 16 * (i % 9)) for i in range(choices)]
     family = replace(DIGESTS, choices={c.name: c for c in named})
     steps = [64 * 4**i for i in range(sizes)]
@@ -280,7 +280,7 @@ def judge(
     left_out: tuple[tuple[Mapping[str, Value], str], ...],
     seed: int,
 ) -> StudyJudgement:
-    """Trials around the given costs, and what a judge would make of them."""
+    """Return the judgement of trials around the given costs."""
     chance = random.Random(seed)
     found = {by_hand.key(cost.coordinates): cost for cost in costs}
     against = {key: by_hand.key({**cost.coordinates, **study.baseline}) for key, cost in found.items()}

@@ -1,4 +1,4 @@
-"""Two families made by hand, for the report's tests: hash functions and password hashes."""
+"""Two hand-made families for the report's tests: hash functions and password hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of fabricated runs, and a browser to look at them with."""
+"""Reports of fabricated runs, and a browser that opens them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollbar.report import html
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Reports written once for all tests."""
+    """Reports, written once for all tests."""
 
     small: Path
     large: Path
@@ -30,7 +30,7 @@ class Pages:
 
 
 def written(folder: Path) -> Pages:
-    """Writes all of them into a folder."""
+    """Write all reports into a folder."""
     found = Pages(folder / "small.html", folder / "large.html", folder / "served.html")
     html.write(example(), found.small)
     html.write(large(), found.large)
@@ -39,7 +39,7 @@ def written(folder: Path) -> Pages:
 
 
 def started(profile: Path) -> Iterator[webdriver.Chrome]:
-    """A browser that asks no network, until the caller has done with it."""
+    """Yield a browser without a network."""
     program, driver = shutil.which("chromium") or shutil.which("chrome"), shutil.which("chromedriver")
     if not program or not driver:
         pytest.fail("Chromium or its driver is missing: install the packages chromium and chromium-driver")
@@ -54,20 +54,20 @@ def started(profile: Path) -> Iterator[webdriver.Chrome]:
         "--disable-component-update",
         "--disable-sync",
         f"--user-data-dir={profile}",
-        # The discard port: whatever asks the network for something is refused, and seen in the log.
+        # The discard port: requests to the network are refused, and appear in the log.
         "--proxy-server=127.0.0.1:9",
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     found = webdriver.Chrome(options=options, service=Service(driver))
-    # Where other programs have the cores, a page takes minutes.
+    # With busy cores a page takes minutes.
     found.command_executor.client_config.timeout = 600
     yield found
     found.quit()
 
 
 def open_page(browser: webdriver.Chrome, path: Path, *, width: int = 1300, dark: bool = False) -> None:
-    """Opens a page with empty logs, and waits until all of it is drawn."""
+    """Open a page with empty logs, and wait until it is drawn."""
     for log in ("browser", "performance"):
         browser.get_log(log)
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
@@ -79,7 +79,7 @@ def open_page(browser: webdriver.Chrome, path: Path, *, width: int = 1300, dark:
 
 
 def wait(browser: webdriver.Chrome) -> None:
-    """Until all charts that are in sight are drawn."""
+    """Wait until all visible charts are drawn."""
     deadline = time.monotonic() + PATIENCE_S
     ready = None
     while not ready and time.monotonic() < deadline:
@@ -89,7 +89,7 @@ def wait(browser: webdriver.Chrome) -> None:
 
 
 def requests_of(browser: webdriver.Chrome) -> list[str]:
-    """The addresses that the page has asked for."""
+    """Return the addresses that the page has requested."""
     sent: list[str] = []
     for entry in browser.get_log("performance"):
         message: dict[str, Any] = json.loads(entry["message"])["message"]

@@ -1,4 +1,4 @@
-"""Studies of servers on other machines, and a trial of one of them with what is seen of it from outside.
+"""Studies of servers on other machines, and a trial of one of them with observations from outside.
 
 roles_lab.py STUDY CHOICE ROLES…     one JSON object: what the load client says of a chunk, and what a capture and the
                                      processes' own clocks say
@@ -69,7 +69,7 @@ DEVICE = "hub0"
 
 @dataclass
 class Seen:
-    """What passed on a connection, by its packets."""
+    """Packets and bytes of a connection."""
 
     sent: int = 0
     received: int = 0
@@ -79,7 +79,7 @@ class Seen:
 
 
 class Capture(threading.Thread):
-    """TCP with payload between this machine and others, from a packet socket."""
+    """Capture of TCP with payload between this machine and others, from a packet socket."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -91,7 +91,7 @@ class Capture(threading.Thread):
         self._socket.settimeout(0.5)
 
     def run(self) -> None:
-        """Until nothing more comes."""
+        """Record packets until no more come."""
         while True:
             try:
                 self._take(self._socket.recv(1 << 17))
@@ -126,7 +126,7 @@ class Capture(threading.Thread):
 
 
 def whole_ns(nodes: list[Node]) -> int:
-    """CPU time of all that runs on these machines, but for the agents and those that read accounts."""
+    """Return the CPU time of all processes on these machines, except the agents and those that read accounts."""
     total = 0
     for node in nodes:
         pids = proc.tree(node._process.pid)
@@ -137,7 +137,7 @@ def whole_ns(nodes: list[Node]) -> int:
 
 
 def _words(pid: int) -> list[bytes]:
-    """Its command; none where it has ended meanwhile."""
+    """Return the command of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -151,7 +151,7 @@ def main(path: str, choice: str, *roles: str) -> dict[str, Any]:
     with measure.sandbox_for(planned, None, read_places(roles)) as sandbox:
         assert sandbox is not None
         with workloads.of(cell).up(cell, 1, sandbox, core) as work:
-            # Without: the clocks that are read here are read before it.
+            # Without a lead: the clocks that are read here are read before the chunk.
             work.task["load"]["lead"] = False
             port = int(work.task["load"]["address"].rpartition(":")[2])
             with Session(work.command, work.task, core=work.core, account=work.account) as session:

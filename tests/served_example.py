@@ -1,4 +1,4 @@
-"""Studies measured through servers, made and judged by hand: TLS handshakes, and a service at rates."""
+"""Hand-made judgements of studies of servers: TLS handshakes, and a service at several rates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONFIDENCE = 0.96
 USERS = (1, 4, 16)
 CHUNK_NS = 30_000_000
 TRIAL_NS = ROUNDS * CHUNK_NS
-# What neighbours add to plain requests and to handshakes: arithmetic suffers less than what lives in the caches.
+# Factors by which neighbours raise costs: arithmetic suffers less than work that lives in the caches.
 NOISY = {"plaintext": 1.20, "tls-1.2": 1.12, "tls-1.3": 1.19}
 NO_NGINX = "not available here: nginx is not installed; to have it: apt-get install nginx-light"
 WRONG_LENGTH = "3 of 300 requests failed: wrong length 3 (first: expected 4096 bytes, got 10)"
@@ -86,7 +86,7 @@ class _Cell:
 
 @cache
 def handshakes() -> StudyJudgement:
-    """A matrix of 17 cells by three numbers of users on one server, some on another, none on a third."""
+    """Return a matrix of 17 cells by three numbers of users on one server, some on another, some without a server."""
     study = _study(
         "tls-certificates",
         "What does a TLS handshake cost the server, by certificate and key exchange?",
@@ -98,7 +98,7 @@ def handshakes() -> StudyJudgement:
 
 @cache
 def arrivals() -> StudyJudgement:
-    """An open loop: three rates, two choices, one server of two components."""
+    """Return an open loop: three rates, two choices, one server of two components."""
     study = _study(
         "tls-at-rates",
         "How long does a user wait for an answer, with and without TLS?",
@@ -115,7 +115,7 @@ def arrivals() -> StudyJudgement:
 
 @cache
 def asked_only() -> StudyJudgement:
-    """The same load on a server that the user has: nothing is known of its processes."""
+    """Return the same load on the user's own server, whose processes are unknown."""
     study = _study(
         "theirs",
         "What does asking this server cost the client?",
@@ -237,7 +237,7 @@ def _trials(
 
 
 def _chunk(cell: _Cell, number: int, slower_server: float, slower_client: float) -> Chunk:
-    # A server that is warming to its work, for curves that are not flat.
+    # A server that warms up, for curves that are not flat.
     busy = (0.6, 0.9)[number] if number < 2 else 1.0
     requests = max(2, int(busy * CHUNK_NS / 1000 / _each_us(cell)))
     server_ns = {name: round(cell.server_us * share * 1000) for name, share in cell.components.items()}
@@ -246,16 +246,16 @@ def _chunk(cell: _Cell, number: int, slower_server: float, slower_client: float)
 
 
 def _each_us(cell: _Cell) -> float:
-    """Microseconds of elapsed time for a request."""
+    """Return microseconds of elapsed time for a request."""
     rate, users = cell.coordinates.get("rate"), cell.coordinates.get("users")
     if rate is not None:
         return 1e6 / int(rate)
-    # One core each: whichever side is slower sets the pace, and one user waits for both.
+    # One core each: the slower side sets the pace, and a single user waits for both.
     return cell.server_us + cell.client_us + 40 if users == 1 else 1.08 * max(cell.server_us, cell.client_us)
 
 
 def _beside(row: Row, metric: str) -> Iterator[Measurement]:
-    """What stands beside the cost: the other side's, each component's, requests a second and response times."""
+    """Yield the other metrics: the other side's cost, each component's, requests a second and response times."""
     loads = [t.load for t in row.trials if t.load is not None]
     components = list(dict.fromkeys(name for load in loads for name in load.components))
     limit = _limit(loads, "rate" in row.coordinates)

@@ -1,4 +1,4 @@
-"""A study over a server that goes wrong as it is told to."""
+"""A study over a server that goes wrong on request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ refusals = ['refused: (.*)']
 complaints = ['^sorry, (.*)']
 """
 
-# The fault is that of one cell alone.
+# One cell alone has the fault.
 TOLD = """
 {{"port": {{{{ port }}}}, "after": {after}, "sign": "{sign}", "other": {other},
   "fault": {{{{ '"{fault}"' if settings.bytes == {struck} else "null" }}}},
@@ -79,12 +79,12 @@ ROUNDS = 4
 STRUCK, BASELINE = 1000, 2000
 
 
-# More than an answer of the fake server takes on a busy machine; what never comes is waited for so long.
+# Longer than an answer of the fake server on a busy machine; limit for answers that never come.
 ANSWERED_S, NEVER_S = 60.0, 5.0
 
 
 class Lab:
-    """A study over a server that fails as it is told to, in sandbox of its own."""
+    """Study over a server that fails on request, in a sandbox of its own."""
 
     def __init__(self, folder: Path, sandbox: Sandbox) -> None:
         self.folder = folder
@@ -93,11 +93,11 @@ class Lab:
 
     @property
     def sign(self) -> Path:
-        """Once this file is there, a fault that waits for it begins."""
+        """Return the file whose existence starts a waiting fault."""
         return self.folder / "now"
 
     def server(self, fault: str = "", *, after: int | None = 0, components: Sequence[str] = ("web",)) -> None:
-        """Says how the server of the struck cell goes wrong, after so many requests, or at the sign."""
+        """Set how the struck cell's server goes wrong: after this number of requests, or at the sign."""
         folder = self.folder / "fake"
         folder.mkdir(exist_ok=True)
         program = folder / "fake-server"
@@ -118,7 +118,7 @@ class Lab:
         blocks: int = 1,
         rounds: int = ROUNDS,
     ) -> Plan:
-        """Two cells: one of 1000 bytes, and one of 2000 that is the baseline."""
+        """Return two cells: one of 1000 bytes, and a baseline of 2000 bytes."""
         path = self.folder / "served.toml"
         # The only curve that every Python can name.
         encrypted = "" if choice == "plaintext" else 'key-exchange = ["ecdhe-p256"]'
@@ -127,24 +127,24 @@ class Lab:
         return plan.make(study.load([str(path)]), seed=self.seed)
 
     def prove(self, plan: Plan, **more: Any) -> dict[object, Proven]:
-        """What was proved of each cell, by its bytes."""
+        """Return the proof of each cell, by its bytes."""
         cells = plan.studies[0].cells
         proven = measure.prove(cells, plan.seed, sandbox=self.sandbox, **more)
         return {cell.coordinates["bytes"]: one for cell, one in zip(cells, proven, strict=True)}
 
     def batches(self, plan: Plan) -> list[list[Trial]]:
-        """The trials of each batch."""
+        """Return the trials of each batch."""
         counts = {one.study.name: one.study.measure.blocks for one in plan.studies}
         left = measure.batches_left(plan, counts=counts, done=(), excluded=())
         return [trials for trials, _ in measure.measured(plan, left, sandbox=self.sandbox)]
 
     def trials(self, plan: Plan) -> dict[object, list[Trial]]:
-        """The trials of each cell, by its bytes, in the order they were made."""
+        """Return the trials of each cell, by its bytes, in the order of measurement."""
         return by_bytes(plan, self.batches(plan))
 
 
 def by_bytes(plan: Plan, batches: list[list[Trial]]) -> dict[object, list[Trial]]:
-    """The trials of each cell, by its bytes, in the order they were made."""
+    """Group the trials by their cells' bytes, in the order of measurement."""
     size = {cell.key: cell.coordinates["bytes"] for cell in plan.studies[0].cells}
     made: dict[object, list[Trial]] = {}
     for trial in (trial for batch in batches for trial in batch):

@@ -1,4 +1,4 @@
-"""A lab to be ended, and a program that ends it and counts what is left.
+"""A lab to be ended, and a program that ends it and counts its remains.
 
 server_lab.py trials SERVER [TRIALS]             starts, asks and stops the server, or the embedded server before this
 service server_lab.py user SERVER                        does that as root, and then as an ordinary user server_lab.py
@@ -36,14 +36,14 @@ PR_SET_CHILD_SUBREAPER = 36
 NOBODY = 65534
 CANNOT_READ = 77
 PLAINTEXT = {"choice": "plaintext", "bytes": 4096}
-# Some in a hundred groups, some in fifty, and some in none.
+# Some accounts are in a hundred groups, some in fifty, and some in no group.
 ACCOUNTS = {"choice": "none", "accounts": 600}
 SETTINGS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519", "bytes": 4096}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came, and under what."""
+    """Response, and the parameters of its connection."""
 
     status: str
     length: int
@@ -59,7 +59,7 @@ def ask(
     path: str = "/bytes/4096",
     session: ssl.SSLSession | None = None,
 ) -> Answer:
-    """One request."""
+    """Send one request and return its response."""
     host, port = address.split(":")
     connection = socket.create_connection((host, int(port)), PATIENCE_S)
     if context:
@@ -78,7 +78,7 @@ def ask(
 
 
 def anything_goes() -> ssl.SSLContext:
-    """A client that takes any certificate and every suite it has."""
+    """Return a client context that accepts any certificate and offers every suite."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -87,7 +87,7 @@ def anything_goes() -> ssl.SSLContext:
 
 
 def provider_of(server: servers.Server) -> libraries.Provider:
-    """The first kind of provider that the server can run on."""
+    """Return the first kind of provider that the server can run on."""
     (provider,) = libraries.resolve([server.runs_on[0]])
     return provider
 
@@ -99,12 +99,12 @@ def start(
     settings: Mapping[str, str | int],
     core: int | None = None,
 ) -> driver.StartedServer:
-    """The server, started as a cell of the family `tls` with these settings has it."""
+    """Start the server as a cell of the family `tls` with these settings does."""
     return driver.start(sandbox, tls.request(sandbox, found, provider, settings), core)
 
 
 def before(service: str, words: Mapping[str, Any] | None = None) -> driver.Request:
-    """A request to the embedded server, with this service behind it."""
+    """Return a request to the embedded server with this service behind it."""
     found = servers.here(servers.all_servers()["embedded"])
     (provider,) = libraries.resolve(["libcrypto"])
     return driver.Request(
@@ -115,14 +115,14 @@ def before(service: str, words: Mapping[str, Any] | None = None) -> driver.Reque
 def database(
     sandbox: Sandbox, found: servers.Installed, settings: Mapping[str, str | int], core: int | None = None
 ) -> driver.StartedServer:
-    """The server of a database, started as a cell of the family `storage` with these settings has it."""
+    """Start the server of a database as a cell of the family `storage` with these settings does."""
     words, shown = {"table_key": secrets.token_hex(32)}, {"table_key": "KEY"}
     request = driver.Request(found, provider_of(found.server), settings, words=words, shown_words=shown)
     return driver.start(sandbox, request, core)
 
 
 def query(server: driver.StartedServer, sql: str) -> list[str]:
-    """The lines that this database answers through its socket."""
+    """Return the lines that this database answers through its socket."""
     folder = server.work_dirs["database"]
     port = server.address.rpartition(":")[2]
     words = ["psql", "-X", "-At", "-U", "tollbar", "-h", str(folder), "-p", port, "-d", "postgres", "-c"]
@@ -135,11 +135,11 @@ def query(server: driver.StartedServer, sql: str) -> list[str]:
 
 
 def trials(name: str, count: int) -> None:
-    """Says where it is, and each address it serves on."""
+    """Print the sandbox's folder, and each address of the started servers."""
     with Sandbox() as sandbox:
         print(sandbox.directory, flush=True)
         for _ in range(count):
-            # As the lab does it: by a thread that ends before the server does.
+            # The lab does so, too: a thread starts the server and ends before it.
             with ThreadPoolExecutor(1) as pool:
                 starting = pool.submit(start_named, sandbox, name)
             with starting.result() as server:
@@ -153,12 +153,12 @@ def trials(name: str, count: int) -> None:
 
 
 def is_database(name: str) -> bool:
-    """Whether this server is asked in SQL, and not over HTTP."""
+    """Return whether this server is queried in SQL instead of HTTP."""
     return name in servers.all_servers() and servers.all_servers()[name].frontend.name == "database"
 
 
 def start_named(sandbox: Sandbox, name: str) -> driver.StartedServer:
-    """The server under TLS, the database with its tables encrypted, or the service."""
+    """Start the server under TLS, the database with its tables encrypted, or the service."""
     if name in servers.services():
         return driver.start(sandbox, before(name))
     server = servers.all_servers()[name]
@@ -168,7 +168,10 @@ def start_named(sandbox: Sandbox, name: str) -> driver.StartedServer:
 
 
 def user(name: str) -> None:
-    """Gives up root between two trials: the first has read what perhaps only root may, such as Python itself."""
+    """Give up root between two trials.
+
+    The first has read files that perhaps only root may read, such as Python itself.
+    """
     trials(name, 1)
     os.setgroups([])
     os.setgid(NOBODY)
@@ -180,7 +183,10 @@ def user(name: str) -> None:
 
 
 def end(name: str, served: int, after_s: float, how: signal.Signals) -> None:
-    """Whatever a lab leaves becomes a child of this process; without children, nothing was left."""
+    """End a lab and count what it leaves.
+
+    Remains of a lab become children of this process; without children, nothing was left.
+    """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     lab = subprocess.Popen([sys.executable, __file__, "trials", name, "1000000"], stdout=subprocess.PIPE)
     assert lab.stdout is not None
@@ -190,7 +196,7 @@ def end(name: str, served: int, after_s: float, how: signal.Signals) -> None:
     os.kill(lab.pid, how)
     started = time.monotonic()
     addresses = (before + lab.stdout.read()).decode().split()
-    # One that could not start a server ends by itself, and leaves nothing either.
+    # A lab that could not start a server ends by itself, and leaves nothing either.
     ended_by = -lab.wait()
     while time.monotonic() < started + PATIENCE_S:
         try:
@@ -206,7 +212,7 @@ def end(name: str, served: int, after_s: float, how: signal.Signals) -> None:
 
 
 def listens(address: str) -> bool:
-    """Whether a server listens there."""
+    """Return whether a server listens there."""
     host, port = address.split(":")
     with socket.socket() as probe:
         return probe.connect_ex((host, int(port))) == 0

@@ -1,4 +1,4 @@
-"""How much is tried of a product, or of many moments: a share by default, the whole where that is asked for.
+"""Selection of test cases: a share of a product by default, the whole on request.
 
 A person at two cores waits for a share. Continuous integration has at least a case of every test: it sets
 `TOLLBAR_EVERY_TEST=1`. The whole, `TOLLBAR_WHOLE=1`, takes half an hour.
@@ -13,21 +13,21 @@ from typing import TypeVar
 
 IS_WHOLE = os.environ.get("TOLLBAR_WHOLE") == "1"
 HAS_EVERY_TEST = IS_WHOLE or os.environ.get("TOLLBAR_EVERY_TEST") == "1"
-# Multiples of it, less their whole parts, lie apart from one another however many there are.
+# The fractional parts of its multiples are far apart, whatever their number.
 GOLDEN = (5**0.5 - 1) / 2
 T = TypeVar("T")
 
 
 def of(share: T, whole: T) -> T:
-    """The one by default, the other where the whole is asked for: of kills, repetitions, or what is looked at."""
+    """Return `share` by default and `whole` on request: a number of kills, repetitions or looks."""
     return whole if IS_WHOLE else share
 
 
 def diverse(rows: Sequence[Sequence[Hashable]], number: int | None = None) -> set[int]:
-    """The numbers of so many rows, or of as many as it takes, that have each value of each column as soon as can be.
+    """Return the numbers of rows that have each value of each column as early as possible.
 
-    And each about as often; of those that are alike in that the ones that lie apart, since neighbours in a table differ
-    least.
+    `number` rows, or as many as that takes. Values appear about equally often. Among equal rows distant ones are taken,
+    since neighbours in a table differ least.
     """
     had: Counter[tuple[int, Hashable]] = Counter()
     chosen: set[int] = set()

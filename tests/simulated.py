@@ -1,4 +1,4 @@
-"""A virtual machine whose truth is known, on which the lab measures as it does on a real one.
+"""A virtual machine with known true costs, on which the lab measures as on a real one.
 
 Its sessions and its clock take the place of processes and of time below `tollbar.lab.measure`; the probe, batches,
 rounds, waiting, store and judge are those of a run. Its disturbances follow other laws than the method was found with:
@@ -40,17 +40,17 @@ from tollbar.study import plan
 from tollbar.study.plan import Plan
 
 CHOICES = ("spin-1", "spin-1-again", "spin-2", "spin-5", "none")
-"""The baseline, and cells beside it: what they do is up to the virtual machine."""
-# What a probe takes here on a core that is quiet, and what asking for it takes besides.
+"""Names of the baseline and the cells; the virtual machine defines their work."""
+# Time of a probe on a quiet core here, and the overhead of asking for it.
 PROBE_NS = 25_000.0
-# The processor is one that the shipped table lists.
+# A processor of the shipped table.
 PROCESSOR = listed()[0]
 FINGERPRINT = {"cpu": PROCESSOR.cpu, "family": f"{PROCESSOR.family}/1"}
 CHAIN_NS = PROBE_NS / PROCESSOR.quotient
 ASKING_S = 0.00004
-# How long another program has the core in a chunk that loses its slices to it, at the least that the engine tells.
+# Shortest wait that the engine reports, for another program that took the core in a chunk.
 WAITED_S = 0.00003
-# Before a session is ready.
+# Time until a session is ready.
 START_S = 0.02
 _CORE = 0
 # A run with slices takes three times as long to simulate: `test_slices.py` has them, and all runs of `make coverage`.
@@ -60,11 +60,11 @@ _NOTHING_ELSE = Observed()
 
 @dataclass(slots=True)
 class Machine:
-    """One machine, from its start on: its time goes by when something is done on it."""
+    """Virtual machine from its start on; its time advances with the work done on it."""
 
     kind: Kind
     works: Mapping[str, Work]
-    """By choice."""
+    """Work by choice."""
     source: np.random.Generator
     until_s: float
     slices: bool = False
@@ -76,7 +76,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.path = disturbed.Path.drawn(self.kind, self.source, self.until_s)
-        # A source of its own: what else is drawn does not hang on it.
+        # A separate source keeps the other draws independent of the chain.
         self.chain_source = self.source.spawn(1)[0]
         self.chain_ns = CHAIN_NS * math.exp(self.kind.quotient_noise * self.chain_source.normal())
 
@@ -89,7 +89,7 @@ class Machine:
         self.now_s += seconds
 
     def spend(self, work_s: float, suffers: float, meanwhile: Meanwhile | None = None) -> float:
-        """Does so much work, and says how long that took without what is done meanwhile."""
+        """Do this work, and return the time it took without interleaved work."""
         took_s = 0.0
         while True:
             done_s = self.path.done_by(self.now_s, suffers)
@@ -110,7 +110,7 @@ class Machine:
         return _Session(self, None if task is PROBE else self.works[task["choice"]])
 
     def workload(self, cell: plan.Cell) -> Any:
-        """What stands for the cell's workload: it starts nothing."""
+        """Return a stand-in for the cell's workload, which starts no process."""
         work = self.works[cell.choice.name]
 
         @contextmanager
@@ -125,7 +125,7 @@ class Machine:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """While this lasts, the lab measures on this machine."""
+        """Make the lab measure on this machine while the context lasts."""
         with ExitStack() as stack:
             for module in (batch, rounds, probe):
                 stack.enter_context(mock.patch.object(module, "time", self))
@@ -146,7 +146,7 @@ class Machine:
 
 @dataclass(slots=True)
 class _Chain:
-    """The session of the chain."""
+    """Session of the chain."""
 
     machine: Machine
 
@@ -168,7 +168,7 @@ class _Chain:
 
 
 class _Session:
-    """A process on the machine, with its luck; without work it is the probe."""
+    """Process on the machine, with its luck; without work it is the probe."""
 
     def __init__(self, machine: Machine, work: Work | None) -> None:
         self._machine, self._work = machine, work
@@ -176,7 +176,7 @@ class _Session:
         self._luck = 1.0 + kind.luck * (2.0 * source.random() - 1.0)
         if work and work.rarely[0] and source.random() < work.rarely[0]:
             self._luck *= 1.0 + work.rarely[1]
-        # How far it is in its period is by chance: it has warmed up, and not always by as many operations.
+        # Its place in the period is random, because warm-ups have different numbers of operations.
         self._done = self._first = int(source.integers(work.lump_every)) if work and work.lump_every else 0
         self._fails_at = int(source.integers(10)) if work and source.random() < work.fails else None
         self._chunks = 0
@@ -231,7 +231,7 @@ class _Session:
         return took_s * math.exp(low + (high - low) * self._machine.source.random())
 
     def _sliced(self, work: Work, operations: int, slice_s: float, slower: float) -> ChunkRecord:
-        """A chunk in slices of as many operations each, with the probe between them."""
+        """Return a chunk in slices of equal numbers of operations, with the probe between them."""
         count = min(max(1, round(operations * work.mean_ns / (slice_s * 1e9))), operations)
         slices, before_s = [], self._probe_s()
         for at in range(count):
@@ -249,7 +249,7 @@ class _Session:
         return record.model_copy(update={"observed": Observed.model_construct(slices=tuple(slices))})
 
     def _operations(self, work: Work, fits_ns: float, fewest: int) -> tuple[int, float]:
-        """How many operations it takes to fill so much work, and what they take."""
+        """Return the number of operations that fill this work, and their cost."""
         if work.varies or work.tail:
             number, spent_ns = 0, 0.0
             while number < fewest or spent_ns < fits_ns:
@@ -270,7 +270,7 @@ class _Session:
         return work.ns * np.exp(source.normal(-(work.tail**2) / 2, work.tail, size))
 
     def _spent(self, work: Work, number: int) -> float:
-        """What the next operations take, of work that is the same whenever it is done."""
+        """Return the cost of the next operations, of work that never varies."""
         own = self._done - self._first
         grown = work.grows * (number * own + number * (number - 1) / 2)
         lumps = (self._done + number) // work.lump_every - self._done // work.lump_every if work.lump_every else 0
@@ -280,7 +280,7 @@ class _Session:
 def _record(operations: int, took_s: float, waited_s: float = 0.0) -> ChunkRecord:
     spent_ns = max(1, round(took_s * 1e9))
     wall_ns = spent_ns + round(waited_s * 1e9)
-    # Not validated: that takes longer than all else that the machine does.
+    # Not validated, because validation takes longer than the rest of the machine.
     return ChunkRecord.model_construct(operations=operations, cpu_ns=spent_ns, wall_ns=wall_ns, observed=_NOTHING_ELSE)
 
 
@@ -301,7 +301,7 @@ blocks = {blocks}
 
 
 class Lab:
-    """A run on a virtual machine: `works[0]` is the baseline, which has a repeat in each block. A context."""
+    """Run on a virtual machine: `works[0]` is the baseline, which has a repeat in each block. A context."""
 
     def __init__(
         self,
@@ -327,7 +327,7 @@ class Lab:
         with ExitStack() as stack:
             memory = Path("/dev/shm")
             parent = stack.enter_context(tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None))
-            # The engine, of which nothing is asked here, is read whole for its build.
+            # The engine is not used, and hashing the whole file for its build takes time.
             with mock.patch.object(libraries, "engine_build", return_value="virtual"):
                 self._store = results.create(
                     self._plan,
@@ -349,7 +349,7 @@ class Lab:
         self._stack.close()
 
     def measure(self, blocks: int) -> None:
-        """Goes on until there are so many blocks."""
+        """Measure until there are this many blocks."""
         store = self._store
         left = measure.batches_left(
             self._plan, counts={"virtual": blocks}, done=store.done(), excluded=store.excluded()
@@ -362,6 +362,6 @@ class Lab:
                 self.machine.sleep(self._between_s)
 
     def look(self) -> Run:
-        """The run as it stands, which is judged now."""
+        """Return the current run, which is judged now."""
         self._store.note_interim_look()
         return results.read(self._store.directory)

@@ -1,4 +1,4 @@
-"""Mixes as texts, and runs of their cells with costs made up."""
+"""Mixes as texts, and runs of their cells with made-up costs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def mix(tmp_path: Path, text: str) -> Mix:
 def made(
     family: str, cells: Mapping[str, Mapping[str, Value]], costs: Mapping[str, float], seed: int = 0, noise: float = 0.0
 ) -> StudyRun:
-    """A study of these cells at these costs in nanoseconds; the first of them has a repeat."""
+    """Return a study of these cells at these costs in nanoseconds; the first has a repeat."""
     true = [next(iter(costs.values())), *costs.values()]
     repeats, *found = measured([one / 100 for one in true], lognormal(noise), random.Random(seed), blocks=BLOCKS)
     first = next(iter(costs))

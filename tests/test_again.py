@@ -1,4 +1,4 @@
-"""`tests/again.py`: few failures get a second attempt, alone; what fails twice fails, and so do many."""
+"""`tests/again.py`: few failures get a second attempt, alone; repeated or many failures fail."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_broken(build):
     ],
 )
 def test_a_second_attempt_is_for_few(tmp_path: Path, names: list[str], status: int, says: str) -> None:
-    """The names are those of pytest's cache, with the groups that pytest-xdist adds."""
+    """Names come from pytest's cache, with the groups that pytest-xdist adds."""
     (tmp_path / "test_few.py").write_text(TESTS)
     (tmp_path / "seen").touch()
     failed = tmp_path / "lastfailed"

@@ -1,4 +1,4 @@
-"""The agent on another machine: which labs it answers, where its parts listen, and when it ends."""
+"""The agent on another machine: accepted labs, listening addresses, and its end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ from tollbar.lab.servers.sandbox import Sandbox
     ],
 )
 def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
-    """A lab of another version, and an address that is not its machine's."""
     agent = Process((sys.executable, "-m", "tollbar.lab.servers.agent"))
     try:
         asked = {"version": __version__, "build": engine_build(), "addresses": ["127.0.0.1"]}
@@ -53,7 +52,7 @@ def test_an_agent_refuses(change: dict[str, str], expected: str | None) -> None:
         agent.kill()
 
 
-# An agent to which a lab is silent once there is a file: how long a second is does not depend on the machine.
+# An agent whose lab is silent once there is a file, so that the test does not depend on the machine's speed.
 QUIET_AGENT = """
 import os, select, sys, time
 from types import SimpleNamespace
@@ -74,7 +73,6 @@ agent.main()
 @pytest.mark.share(1)
 @pytest.mark.parametrize("is_asked", [True, False])
 def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool, tmp_path: Path) -> None:
-    """Without an end of its input, and whatever it does then; empty lines keep it, and have no answer."""
     silent = tmp_path / "silent"
     agent = Process((sys.executable, "-c", QUIET_AGENT, str(silent)))
     try:
@@ -96,7 +94,6 @@ def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool, tmp_path: Path) ->
 
 
 def test_a_lab_is_never_silent(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while it waits for an answer."""
     monkeypatch.setattr("tollbar.lab.servers.nodes.BEAT_S", 0.01)
     told = "import sys; [sys.stdin.readline() for _ in range(3)]; print('{\"done\": 3}', flush=True)"
     node = Node(RoleMachine("web", "192.0.2.7"), at, Process((sys.executable, "-c", told)))
@@ -106,7 +103,7 @@ def test_a_lab_is_never_silent(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_port_that_is_taken_is_had_on_the_next_address(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory always has its ports: another of the run has them on another address of its machine, or nowhere."""
+    """A directory always has its ports: another of the run has them on another address of its machine, or fails."""
     agent = Agent(at)
     agent._addresses = ("127.9.8.1", "127.9.8.2")
     with socket.socket() as first, socket.socket() as second:

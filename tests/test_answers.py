@@ -1,4 +1,4 @@
-"""Known answers: where they come from, what they need, and that Python's own functions give the same."""
+"""Known answers: their sources, their settings, and agreement with Python's own functions."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from tollbar.catalog.families import Answer, Choice, Family, Standing, families
 
 ROOT = Path(tollbar.catalog.families.__file__).parent
 
-# Above these a test would wait for a password hash instead of looking at one.
+# Limits above which a test would take as long as a password hash.
 FEW_ITERATIONS = 10_000
 SMALL_N = 2**10
 
 
 def all_choices() -> Iterator[tuple[Family, Choice]]:
-    """Every choice of every family."""
+    """Yield every choice of every family."""
     return ((family, choice) for family in families().values() for choice in family.choices.values())
 
 
 def answers(family: str) -> list[tuple[Choice, Answer]]:
-    """Every known answer of a family, with its choice."""
+    """Return every known answer of a family, with its choice."""
     return [(choice, answer) for choice in families()[family].choices.values() for answer in choice.answers]
 
 
 def message(answer: Answer) -> bytes:
-    """The message of a known answer, written as text or in hex."""
+    """Return the message of a known answer, written as text or in hex."""
     return answer.inputs["of"].encode() if "of" in answer.inputs else bytes.fromhex(answer.inputs["of_hex"])
 
 
 def parameters(choice: Choice, answer: Answer) -> dict[str, int]:
-    """A password hash's parameters for one answer: the choice's own, unless the answer has others."""
+    """Return a password hash's parameters for one answer: the choice's own, overridden by the answer's."""
     merged = {**choice.setting, **answer.setting}
     return {name: value for name, value in merged.items() if isinstance(value, int)}
 
 
 def folders() -> list[Path]:
-    """The folder of every family."""
+    """Return the folder of every family."""
     return [path.parent for path in ROOT.glob("*/family.toml")]
 
 
 def named_files(folder: Path, key: str) -> set[str]:
-    """Every file that a family names under `key`, at a choice (`key`) or at an answer (`file`)."""
+    """Return every file that a family names under `key`, at a choice (`key`) or at an answer (`file`)."""
     named: set[str] = set()
     for choice in tomllib.loads((folder / "family.toml").read_text("utf-8"))["choice"].values():
         holders = [choice, *choice.get("answers", [])]
@@ -59,7 +59,6 @@ def named_files(folder: Path, key: str) -> set[str]:
 
 
 def test_every_key_and_answer_is_used() -> None:
-    """No test key and no file of known answers lies about unread."""
     keys = {path.name for path in (ROOT / "keys").glob("*.pem")}
     assert keys == {name for folder in folders() for name in named_files(folder, "key")}
     for folder in folders():
@@ -67,7 +66,6 @@ def test_every_key_and_answer_is_used() -> None:
 
 
 def test_every_answer_names_its_source() -> None:
-    """An answer says where it was published or what made it."""
     for folder in folders():
         for name, choice in tomllib.loads((folder / "family.toml").read_text("utf-8"))["choice"].items():
             for answer in choice.get("answers", []):
@@ -76,7 +74,6 @@ def test_every_answer_names_its_source() -> None:
 
 
 def test_answers_are_lower_case_hex() -> None:
-    """Expected answers and inputs in hex are compared as text, so they are written one way only."""
     for family, choice in all_choices():
         for answer in choice.answers:
             texts = [answer.expected, *(v for name, v in answer.inputs.items() if name.endswith("_hex"))]
@@ -85,7 +82,6 @@ def test_answers_are_lower_case_hex() -> None:
 
 
 def test_answers_set_only_what_can_be_set() -> None:
-    """The settings an answer needs are the family's or the choice's own, with values that may be set."""
     for family, choice in all_choices():
         for answer in choice.answers:
             for name, value in answer.setting.items():
@@ -112,7 +108,6 @@ HASHLIB = {
 
 @pytest.mark.parametrize("name", HASHLIB)
 def test_digest_answers_agree_with_hashlib(name: str) -> None:
-    """The digests' known answers are those of Python's own hash functions."""
     if HASHLIB[name] not in hashlib.algorithms_available:
         lacking(f"this Python has no {HASHLIB[name]}")
     for answer in families()["digest"].choices[name].answers:
@@ -121,7 +116,6 @@ def test_digest_answers_agree_with_hashlib(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["hmac-sha-1", "hmac-sha-256", "hmac-sha-512"])
 def test_hmac_answers_agree_with_python(name: str) -> None:
-    """The HMACs' known answers are those of Python's own hmac."""
     digest = HASHLIB[name.removeprefix("hmac-")]
     for answer in families()["mac"].choices[name].answers:
         key = bytes.fromhex(answer.inputs["key_hex"])
@@ -129,12 +123,12 @@ def test_hmac_answers_agree_with_python(name: str) -> None:
 
 
 def salted(digest: str) -> Callable[[bytes, bytes, dict[str, int], int], bytes | None]:
-    """One hash over salt and password."""
+    """Return a function that hashes salt and password once."""
     return lambda password, salt, _parameters, _length: hashlib.new(digest, salt + password).digest()
 
 
 def pbkdf2(digest: str) -> Callable[[bytes, bytes, dict[str, int], int], bytes | None]:
-    """PBKDF2, or None where it would take too long for a test."""
+    """Return a function for PBKDF2, which returns None if it would take too long for a test."""
 
     def derive(password: bytes, salt: bytes, parameters: dict[str, int], length: int) -> bytes | None:
         if parameters["iterations"] > FEW_ITERATIONS:
@@ -145,7 +139,7 @@ def pbkdf2(digest: str) -> Callable[[bytes, bytes, dict[str, int], int], bytes |
 
 
 def scrypt(password: bytes, salt: bytes, parameters: dict[str, int], length: int) -> bytes | None:
-    """scrypt, or None where it would take too long for a test."""
+    """Return scrypt's hash, or None if it would take too long for a test."""
     if parameters["n"] > SMALL_N:
         return None
     n, r, p = parameters["n"], parameters["r"], parameters["p"]
@@ -164,7 +158,6 @@ PASSWORD_HASHES = {
 
 @pytest.mark.parametrize("algorithm", PASSWORD_HASHES)
 def test_password_hash_answers_agree_with_hashlib(algorithm: str) -> None:
-    """The known answers that are cheap to work out are those of Python's own password hashes."""
     compared = 0
     for choice, answer in answers("password-hash"):
         if choice.setting.get("algorithm", choice.name) != algorithm:
@@ -179,7 +172,6 @@ def test_password_hash_answers_agree_with_hashlib(algorithm: str) -> None:
 
 
 def test_every_password_hash_has_an_answer_for_its_own_parameters() -> None:
-    """A set of parameters is proved as it is measured, but for the one too heavy to prove."""
     unanswered = [
         choice.name
         for choice in families()["password-hash"].choices.values()
@@ -190,9 +182,8 @@ def test_every_password_hash_has_an_answer_for_its_own_parameters() -> None:
 
 
 def test_test_keys_reach_the_task() -> None:
-    """A choice with a test key hands it to the runner as PKCS #8 PEM."""
     for family, choice in all_choices():
-        # A store makes its own; what a client connects to has one.
+        # A store makes its own keys; a key to connect to a server exists.
         needs_key = choice.name.startswith(("rsa-", "dsa-", "key-")) and family.name != "storage"
         needs_key = needs_key or (family.name == "tls-client" and choice.standing is not Standing.NULL)
         assert needs_key == ("private_key_pem" in choice.inputs), f"{family.name}: {choice.name}"
@@ -201,7 +192,7 @@ def test_test_keys_reach_the_task() -> None:
 
 
 def test_public_keys_are_subject_public_key_info() -> None:
-    """Every public key says what kind it is: a SEQUENCE that begins with an algorithm, not a bare number."""
+    """A public key is a SEQUENCE that begins with an algorithm, not a bare number."""
     for choice in families()["signature"].choices.values():
         for answer in choice.answers:
             key = bytes.fromhex(answer.inputs["public_key_der_hex"])

@@ -1,4 +1,4 @@
-"""Questions without a file: what words mean, the study that they make, and the sentence that answers it."""
+"""Questions without a file: their words, the study that they make, and the sentence that answers them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _planned(*studies: Study) -> Plan:
     return plan.make(studies, seed=0)
 
 
-# What was typed, the words of the error, and those of its hint.
+# Typed words, words of the error, and words of its hint.
 MISTAKES = {
     "a misspelt family": ("dgest sha-256", "no such family: `dgest`", "`digest`"),
     "a choice instead of the family": ("sha-256 blake3", "is a choice of digest", "tollbar ask digest sha-256 blake3"),
@@ -105,7 +105,6 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_told_what_it_is(mistake: str) -> None:
-    """An unknown word is answered by the nearest of its kind, or by what it is instead."""
     line, what, hint = MISTAKES[mistake]
     with pytest.raises(TollbarError) as raised:
         _question(line)
@@ -113,7 +112,7 @@ def test_a_mistake_is_told_what_it_is(mistake: str) -> None:
     assert hint is None or hint in (raised.value.hint or "")
 
 
-# What people type, and the same in Tollbar's own names.
+# Typed words, and the same question in Tollbar's own names.
 TAKEN = {
     "digest SHA256 BLAKE3": "digest sha-256 blake3",
     "hash SHA2-256 sha3_256": "digest sha-256 sha3-256",
@@ -163,7 +162,6 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("line", QUESTIONS)
 def test_a_question_and_its_file_are_one_plan(line: str, tmp_path: Path) -> None:
-    """What is asked plans the same cells, baselines and blocks as the file it is saved to, on providers that can."""
     path = tmp_path / "saved.toml"
     path.write_text(_question(line).text(7), "utf-8")
     (saved,) = study.load([str(path)])
@@ -198,12 +196,10 @@ BASELINES = {
 
 @pytest.mark.parametrize(("line", "against"), BASELINES)
 def test_what_is_compared_with_what(line: str, against: str | None) -> None:
-    """The first choice; or `--against`; or, of one choice, the first value of what varies, or else nothing done."""
     assert BASELINES[line, against] == dict(_study(line, against).baseline)
 
 
 def test_a_family_that_only_servers_perform_has_one_and_users() -> None:
-    """Without `server=`, TLS is asked of the server that needs nothing installed, by a default load."""
     asked = _study("tls tls-1.3")
     assert asked.load is not None
     assert (("embedded",), ("connect",), False) == (asked.servers, asked.vary["op"], asked.load.is_open)
@@ -211,19 +207,16 @@ def test_a_family_that_only_servers_perform_has_one_and_users() -> None:
 
 
 def test_sizes_are_echoed_to_the_byte() -> None:
-    """A decimal size is said in bytes, a binary one as it is."""
     assert "64 B, 16,000 B, 4 KiB" == _question("digest md5 bytes=64B,16KB,4KiB").echo["bytes"]
 
 
 def test_parameters_are_echoed_as_they_are_written() -> None:
-    """Memory in MiB, a power of two as one, and the question says which of them is compared with."""
     asked = _question("password-hash argon2id scrypt memory=46MiB,47103KiB n=32768", "memory=46MiB")
     assert ("46 MiB, 47,103 KiB", "2^15") == (asked.echo["memory"], asked.echo["n"])
     assert "against memory 46 MiB?" in asked.text()
 
 
 def test_blocks_fill_the_time_and_are_never_too_few() -> None:
-    """More time is more blocks, in proportion; no time is what an interval needs; slow operations are fewer blocks."""
     (planned,) = _planned(_study("spin spin-1 spin-2")).studies
     block_s = schedule.of_block(planned, 0)
     some = schedule.blocks_within(planned, 0, 100 * block_s, 4)
@@ -234,13 +227,12 @@ def test_blocks_fill_the_time_and_are_never_too_few() -> None:
 
 
 def test_an_estimate_is_of_what_each_operation_took() -> None:
-    """A long operation is done in fewer rounds; what could not be proved takes no time."""
     (planned,) = _planned(_study("spin spin-1 spin-2")).studies
     measure, cell = planned.study.measure, planned.cells[0]
     quick, slow = (schedule.trial_s(cell, measure, Pace(0.5, operation_s)) for operation_s in (0.001, 2.0))
     assert 0.5 + measure.rounds * measure.chunk_s < quick < 0.6
     assert 0.5 + 2.0 < slow < 0.5 + 2.0 + 0.1
-    # A chunk of so many operations is as long as these, and every round has one.
+    # A chunk of a counted number of operations lasts as long as they do, and every round has one.
     counted = [schedule.trial_s(cell, measure, Pace(0.0, each_s, is_counted=True)) for each_s in (0.0001, 2.0)]
     assert counted[1] - counted[0] == pytest.approx(measure.rounds * 1.9999)
     only = {(cell.study, cell.key): Pace(0.5, 0.001)}
@@ -249,7 +241,7 @@ def test_an_estimate_is_of_what_each_operation_took() -> None:
     assert 0 < schedule.of_block(planned, 0, only) < schedule.of_block(planned, 0, both)
 
 
-# A runner whose costs are made up: of work that is measured, an interval of 96 % may say something else.
+# A runner with made-up costs: with measured work, a 96 % interval may give another verdict.
 FAKE = f"provider=runner:{FAKE_RUNNER}"
 SENTENCE = re.compile(
     r"spin-2 takes [12]\.\d\d times spin-1's CPU \[\S+, \S+\] on fake \S+:"
@@ -283,7 +275,6 @@ def _labels(messages: str) -> list[str]:
 
 
 def test_an_answer_as_json_is_one_document(tollbar: Tollbar) -> None:
-    """`--json` has the document on standard output, with the sentences that the terminal has."""
     done = tollbar("ask", "spin", "spin-1", "spin-2", FAKE, "--for", "1s", "--no-report", "--json")
     assert 0 == done.returncode, done.stderr
     (answered,) = json.loads(done.stdout)["studies"]
@@ -293,14 +284,12 @@ def test_an_answer_as_json_is_one_document(tollbar: Tollbar) -> None:
 
 
 def test_what_cannot_be_measured_is_said_with_its_reason(tollbar: Tollbar) -> None:
-    """A choice that the provider lacks is a sentence too, and no failure."""
     done = tollbar("ask", "digest", "sha-256", "blake3", "provider=libcrypto", "--for", "1s", "--no-report")
     assert 0 == done.returncode, done.stderr
     assert re.search(r"^ *unsupported: blake3: ", done.stdout, re.M), done.stdout
 
 
 def test_a_baseline_that_cannot_be_measured_is_said(tollbar: Tollbar) -> None:
-    """What is compared with a choice that the provider lacks was measured, and has no ratio."""
     done = tollbar("ask", "digest", "blake3", "sha-256", "provider=libcrypto", "--for", "1s", "--no-report")
     assert 0 == done.returncode, done.stderr
     assert re.search(r"^ *unsupported: blake3: ", done.stdout, re.M), done.stdout
@@ -322,7 +311,6 @@ def test_a_baseline_that_cannot_be_measured_is_said(tollbar: Tollbar) -> None:
     ],
 )
 def test_a_bad_question_starts_nothing(tollbar: Tollbar, tmp_path: Path, words: list[str], said: str) -> None:
-    """Status 2, words on standard error, no run and no file."""
     (tmp_path / "there.toml").write_text("kept")
     done = tollbar("ask", *words)
     assert (2, "") == (done.returncode, done.stdout)
@@ -340,7 +328,7 @@ def test_half_a_unit_of_size_is_refused(text: str) -> None:
 
 
 def test_the_baseline_has_no_setting_that_means_nothing_to_it() -> None:
-    """Of what is verified each time no share is remembered: the baseline says nothing of it, and the cells are five."""
+    """No share is remembered if every request is verified: the baseline has no such setting, and the cells are five."""
     asked = study.of_words("web-auth", ["jwt", "verified=each-time,cached", "hit-share=0,0.5,0.9,0.99"])
     read = study.read(study.ASKED, asked.text(), where=study.ASKED)
     assert {"verified": "each-time"} == read.baseline

@@ -1,4 +1,4 @@
-"""CPU time of a runtime between chunks: part of the cost, and shown apart."""
+"""CPU time of a runtime between chunks: part of the cost, and listed separately."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tollbar.analysis import judge_study
 
 
 def test_what_a_runtime_does_between_chunks_is_shared_out_among_all_operations() -> None:
-    """A collector that works before one chunk of four is seen in all of a trial, per operation."""
     base, cell, same = example()
     trials = tuple(
         replace(

@@ -1,4 +1,4 @@
-"""Batches: every cell once a block, beside its baseline, and beside what it is compared with."""
+"""Batches: every cell once a block, with its baseline and with the cells that it is compared with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BLOCKS = 12
 
 
 def planned(text: str, folder: Path) -> StudyPlan:
-    """The plan of a study of this text."""
+    """Return the plan of a study of this text."""
     path = folder / "study.toml"
     path.write_text(text)
     (one,) = plan.make(study.load([str(path)]), seed=4).studies
@@ -37,14 +37,13 @@ def planned(text: str, folder: Path) -> StudyPlan:
 
 @pytest.fixture(scope="module", params=fabricated.shipped())
 def drawn(request: pytest.FixtureRequest) -> tuple[StudyPlan, list[list[Batch]]]:
-    """A shipped study, and its batches."""
+    """Return a shipped study and its batches."""
     one = fabricated.planned(request.param)
     return one, list(blocks(one, 7, BLOCKS))
 
 
 @pytest.mark.share(20)
 def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
-    """Once each; a baseline in every batch that needs it; what is compared with itself in one of its batches twice."""
     one, found = drawn
     pairs = [pair for claim in one.study.claims for pair in claimed(claim, one.cells)]
     twice = {of.key for of, over, _ in pairs if of is over}
@@ -67,7 +66,7 @@ def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, l
 
 @pytest.mark.share(20)
 def test_a_batch_is_small(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
-    """Few enough that the sides of a ratio stay milliseconds apart; or all combinations of a study's factors."""
+    """The sides of a ratio stay milliseconds apart; the exception is a study of factors, with all combinations."""
     one, found = drawn
     most = max(MOST_CELLS, 2 ** len(one.study.factors))
     for batch in (batch for block in found for batch in block):
@@ -77,7 +76,6 @@ def test_a_batch_is_small(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
 
 @pytest.mark.share(20)
 def test_repeats_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
-    """What a baseline makes of itself is measured milliseconds apart."""
     _, found = drawn
     for batch in (batch for block in found for batch in block):
         for repeat in (v for v in batch.visits if v.repeat):
@@ -86,7 +84,6 @@ def test_repeats_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Bat
 
 @pytest.mark.share(20)
 def test_nothing_is_always_first(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
-    """A baseline starts before the cells of its batch about as often as after them, and so does its repeat."""
     one, _ = drawn
     batches = [batch for block in blocks(one, 7, 40) for batch in block if len(batch.visits) > 1]
     for is_repeat in (False, True):
@@ -102,7 +99,7 @@ def test_nothing_is_always_first(drawn: tuple[StudyPlan, list[list[Batch]]]) -> 
 
 
 def too_seldom(pairs: Iterable[tuple[Cell, Cell]], found: list[list[Batch]], share: float) -> list[tuple[str, str]]:
-    """Which of these share a batch in less than this share of the blocks."""
+    """Return the pairs that share a batch in less than this share of the blocks."""
     met: Counter[frozenset[str]] = Counter()
     for block in found:
         keys = [{visit.cell.key for visit in batch.visits} for batch in block]
@@ -116,14 +113,12 @@ def too_seldom(pairs: Iterable[tuple[Cell, Cell]], found: list[list[Batch]], sha
 
 @pytest.mark.share(20)
 def test_what_claims_compare_meets(drawn: tuple[StudyPlan, list[list[Batch]]]) -> None:
-    """Two cells that a claim sets against each other share a batch in at least a third of the blocks."""
     one, found = drawn
     pairs = [(of, over) for claim in one.study.claims for of, over, _ in claimed(claim, one.cells)]
     assert [] == too_seldom(pairs, found, 1 / 3)
 
 
 def test_all_that_a_table_compares_with_one_cell_meets_it(tmp_path: Path) -> None:
-    """Three ways to get a key are each measured beside a key that is kept, on each platform, among many other cells."""
     text = """
 question  = "?"
 family    = "rsa-api"
@@ -151,14 +146,13 @@ ratio  = 1.01
     compared = [(of, over) for of, (over,) in tabled(table, one.cells)]
     assert 18 == len(compared)
     assert 3 == sum(of is over for of, over in compared)
-    # A cell whose key is imported has no context to use again: that is not asked of it.
+    # A cell whose key is imported has no reusable context, so the comparison leaves that setting out.
     assert (True, False) in {("context" in over.coordinates, "context" in of.coordinates) for of, over in compared}
     compared += [(of, over) for claim in one.study.claims for of, over, _ in claimed(claim, one.cells)]
     assert [] == too_seldom(compared, list(blocks(one, 7, BLOCKS)), 1 / 2)
 
 
 def test_what_a_claim_sets_against_itself_is_measured_twice(tmp_path: Path) -> None:
-    """A source's own baseline has a repeat, whatever the study's baseline is; other cells have none."""
     text = """
 question = "?"
 family   = "digest"
@@ -177,7 +171,6 @@ ratio  = 1
 
 
 def test_baselines_that_are_compared_meet(tmp_path: Path) -> None:
-    """They come with the cells that are held against them: a cell of each is put into one batch."""
     text = """
 question = "?"
 family   = "digest"
@@ -199,7 +192,6 @@ ratio  = 6
 
 
 def test_most_of_what_all_else_equal_compares_meets_in_a_small_study(tmp_path: Path) -> None:
-    """A handshake is measured beside a handshake, and not only each beside plaintext."""
     text = """
 question = "Which?"
 family   = "tls"
@@ -223,7 +215,6 @@ request = { get = "/bytes/0" }
 
 
 def test_batches_depend_on_the_seed_alone() -> None:
-    """The same seed draws the same batches, another draws others, and no block is like the one before."""
     (one,) = plan.make(study.load(["macs"]), seed=4).studies
 
     def names(seed: int) -> list[list[tuple[str, ...]]]:
@@ -239,7 +230,6 @@ def test_batches_depend_on_the_seed_alone() -> None:
     ("operation_s", "turns"), [(0.0, 10), (0.005, 10), (0.011, 5), (0.03, 3), (0.04, 2), (0.06, 1), (60.0, 1)]
 )
 def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
-    """A trial spends at most twice what is asked for all rounds, and has one turn however slow its operations are."""
     one = fabricated.planned("self-test/self-test").cells[0]
     member = Member(Visit(one, False, 0, 0), ready=Ready(provider="x", operation_ns=operation_s * 1e9))
     found = member.pace.turns(Measure("cpu", 0.005, 10, 12))
@@ -249,7 +239,6 @@ def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
 
 @pytest.mark.parametrize("operation_s", [0.0, 0.005, 60.0])
 def test_what_is_counted_has_every_turn(operation_s: float) -> None:
-    """Where operations find what those before them left, cells are compared after equally many of them."""
     visit, ready = (
         Visit(fabricated.planned("self-test/self-test").cells[0], False, 0, 0),
         Ready(provider="x", operation_ns=operation_s * 1e9),
@@ -263,15 +252,15 @@ def test_what_is_counted_has_every_turn(operation_s: float) -> None:
 @pytest.mark.parametrize(
     ("words", "expected_s"),
     [
-        # The arrivals that the load client has at least, a request's cost over its share of the time apart; and the
-        # four that it asks before them.
+        # At least the load client's arrivals, spaced by a request's cost over the utilisation, and the four that come
+        # before.
         (("utilisation=60%", "client=apart"), 8 * 0.020 / 0.6 + 4 * 0.020),
         (("rate=2/s",), 1 / 2 + 4 * 0.020),
         (("users=3",), 2 * 3 * 0.020),
     ],
 )
 def test_what_arrives_in_its_own_time_is_as_slow_as_that(words: tuple[str, ...], expected_s: float) -> None:
-    """A chunk of a server that is kept busy in part, a request of which costs 20 ms."""
+    """A chunk of a server that is kept partly busy, with a request of 20 ms."""
     text = study.of_words("web-auth", ("form", "op=sign-on", "server=embedded", *words)).text(4)
     (one,) = plan.make([study.read("ask", text, where="ask")], seed=1).studies
     cell = next(cell for cell in one.cells if cell.choice.name == "form")
@@ -281,5 +270,5 @@ def test_what_arrives_in_its_own_time_is_as_slow_as_that(words: tuple[str, ...],
     visit = Visit(cell, False, 0, 0)
     pace = Member(visit, ready=ready, work=work).pace
     assert expected_s == pytest.approx(pace.operation_s)
-    # Of what has no work yet, as long as an operation took; and nothing where none is known.
+    # Without known work the pace is one operation; without a known operation it is 0.
     assert (Pace(0.0, 0.020), Pace(0.0, 0.0)) == (Member(visit, ready=ready).pace, Member(visit).pace)

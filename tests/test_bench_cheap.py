@@ -1,4 +1,4 @@
-"""The bench's figures of what the lab costs: an engine that refuses its task, and a run that fails, are not cheap."""
+"""The bench's figures of the lab's overhead: an engine that refuses its task or a run that fails misses the goal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def program(folder: Path, text: str) -> str:
 
 
 def engine(folder: Path, verified: str, measured: str) -> str:
-    """An engine that answers a task of the contract with these lines, and refuses another one, with status 0."""
+    """Return an engine that answers tasks of the contract with these lines, and refuses others with status 0."""
     cases = f"*'\"contract\"'*verify*) printf '%s' '{verified}';; *'\"contract\"'*measure*) printf '%s' '{measured}';;"
     return program(folder, f"read -r task\ncase $task in {cases} *) echo '{REFUSAL}';; esac")
 
@@ -53,7 +53,6 @@ def test_an_engine_that_refuses_is_not_quick(
 
 
 def test_the_engine_takes_the_tasks(system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its library is opened and the key is loaded; of another library nothing is."""
     assert cheap._start_ms(system.path) > 0
     assert cheap._session_ms(system.path) > 0
     for how in (cheap._start_ms, cheap._session_ms):

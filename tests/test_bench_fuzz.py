@@ -1,4 +1,4 @@
-"""What the fuzzer says of an input is held against its CPU time, and what it does not say is no success."""
+"""The fuzzer's report is checked against CPU time; a missing report is no success."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def program(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize(
     ("text", "hangs"),
-    # The kernel ends the second after a second of CPU time, however long a busy machine takes to give it that.
+    # The kernel ends the second command after a second of CPU time, however long that takes on a busy machine.
     [("sleep 1.2", False), ("ulimit -t 1; while :; do :; done", True)],
     ids=["waits for the core", "takes it"],
 )
@@ -26,13 +26,12 @@ def test_a_hang_is_of_cpu_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize("text", ["exec sleep 60", "exit 77"], ids=["waits for what never comes", "crashes"])
 def test_what_never_ends_or_ends_badly_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Whatever CPU time it takes: a lock that never opens takes none."""
     monkeypatch.setattr(fuzz, "GIVEN_UP_S", 0.5)
     assert fuzz.is_hang(program(tmp_path, text), "requests", tmp_path / "input")
 
 
 SAID = "echo stat::number_of_executed_units: {} >&2"
-# Each in turn is one that libFuzzer names as it fuzzes, and none of its own trials.
+# Commands that write an input under a prefix of libFuzzer's, as a target does while it is fuzzed.
 NAMES = 'for word; do case $word in -artifact_prefix=*) : > "${{word#*=}}{}1";; esac; done'
 
 
@@ -54,7 +53,6 @@ NAMES = 'for word; do case $word in -artifact_prefix=*) : > "${{word#*=}}{}1";; 
 def test_a_target_that_was_not_fuzzed_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, inputs: int, fault: str | None
 ) -> None:
-    """A status that no input explains, or no input at all."""
     corpora = tmp_path / "corpora"
     corpora.mkdir()
     (corpora / "requests").write_text("AAAA\n")
@@ -66,7 +64,6 @@ def test_a_target_that_was_not_fuzzed_is_a_fault(
 
 
 def test_lines_without_llvm_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parts after this one are measured all the same."""
 
     def covered() -> None:
         raise SystemExit("error: no llvm-profdata and llvm-cov")

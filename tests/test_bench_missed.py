@@ -1,4 +1,4 @@
-"""Figures of what could not be measured: each is missed and says why, and none is left blank."""
+"""Figures that could not be measured miss their goal and give the reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ true: Any = import_module("bench.true")
 
 
 def missed(figures: Iterator[Figure] | list[Figure]) -> list[str]:
-    """Why each was missed, and none was anything else."""
+    """Return why each figure was missed, after checking that none was reached."""
     found = [*figures]
     assert [False] * len(found) == [figure.met for figure in found]
     return [figure.here for figure in found]
@@ -73,7 +73,6 @@ def seen(block: int, number: int) -> probe.Seen:
 
 
 def test_what_a_probe_does_that_is_not_known() -> None:
-    """Of a kind without chunks, of all kinds together, and where the interval is wider than the goal."""
     quickness = Quickness(100.0, quick_share=1.0)
     why = missed(probe._effects({"RSA": [], "SHA": [seen(0, 0)]}, quickness))
     assert ["too few quiet moments in 0 chunks", "too few quiet moments in 1 chunks", "none is known"] == why
@@ -83,7 +82,6 @@ def test_what_a_probe_does_that_is_not_known() -> None:
 
 
 def test_a_bias_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work after it is measured all the same."""
     monkeypatch.setattr(chunks.machine, "keep_off", lambda _: None)
     monkeypatch.setattr(chunks.work, "core", lambda: 0)
     assert ["too few chunks with an unclocked beginning"] * 2 == missed(chunks.beginnings([("a", "b")] * 2, blocks=0))
@@ -119,7 +117,7 @@ ABSENT = Absent("sha-512", "bytes=4096", "hash", "libcrypto", "libcrypto has no 
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, folder: Path, before: Part, now: Part) -> Figure:
-    """What parity says of a family where the document has the one and the other was counted."""
+    """Return the figure of a family's parity if the document has `before` and the count is `now`."""
     monkeypatch.setattr(parity, "DOCUMENT", folder / "parity.md")
     monkeypatch.setattr(parity, "PARTS", {"digest": []})
     monkeypatch.setattr(parity.counting, "lacking", lambda: None)
@@ -148,7 +146,6 @@ def test_counting_without_strace(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_could_be_counted_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Part, now: Part, met: bool
 ) -> None:
-    """And the document stays as it is where something cannot be counted that it has."""
     assert met == counted(monkeypatch, tmp_path, before, now).met
     kept = document.read(parity.DOCUMENT.read_text("utf-8"))["digest"]
     assert (now if met else before).rows == kept.rows

@@ -289,7 +289,7 @@ def half_disturbed(of: Run) -> Run:
 
 
 def test_moments_of_one_kind_are_set_side_by_side() -> None:
-    """If one run's core was never quiet, both are compared with all samples; otherwise neighbours look like a change."""
+    """If one core was never quiet, both runs use all samples; otherwise neighbours look like a change."""
     quiet = half_disturbed(measured({SYSTEM: ("openssl 3.0.19", 2.0)}))
     found = compared(quiet, busy(measured({SYSTEM: ("openssl 3.0.19", 2.5)}), 1.0))
     (pair, *_) = [pair for pair in found.pairs if pair.one is not None]

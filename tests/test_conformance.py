@@ -136,7 +136,7 @@ def test_a_good_runner_keeps_every_promise(write: Write) -> None:
 
 
 def test_a_message_that_adds_less_than_the_machine_moves_is_made_longer(write: Write) -> None:
-    """For example where each operation starts a process, and the machine was busier while the short message was hashed."""
+    """For example where each operation starts a process and the machine was busier during the short message."""
     busier = "        until = time.process_time() + (0.003 if len(data) < 1 << 20 else 0)\n"
     busier += "        while time.process_time() < until:\n            pass\n"
     path = write("        hash_of(data)\n    return", "        hash_of(data)\n" + busier + "    return")

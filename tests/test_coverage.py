@@ -340,7 +340,7 @@ def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
 @pytest.mark.parametrize("machine", ["never quiet", "on and off"])
 @pytest.mark.parametrize("operation_ms", [3, 20])
 def test_long_and_quick_operations_weigh_moments_alike(machine: str, operation_ms: int) -> None:
-    """Without a selection, chunks that end by time have more quick operations in quick moments, but as many long ones."""
+    """In chunks that end by time, quick moments have more quick operations, but as many long ones."""
     work = Work(operation_ms * 1e6)
     logs, covered = [], 0
     for seed in range(share.of(10, 60)):

@@ -1,4 +1,4 @@
-"""Makes a recording of a run, for `tests/test_recorded.py`: the chunks of one of its studies, and nothing else.
+"""Record a run for `tests/test_recorded.py`: the chunks of one of its studies, and nothing else.
 
     python tests/recorded/record.py RUN_DIRECTORY STUDY > tests/recorded/NAME.json.gz
 
@@ -21,13 +21,13 @@ from tollbar.results import Run
 
 COLUMNS = (
     *("cell", "repeat", "block", "batch", "round", "made_up", "operations", "cost_ns"),
-    # Of the probes, the second where a chunk was long.
+    # The second value is of the probes within a long chunk.
     *("before_ns", "within_ns", "after_ns"),
 )
 
 
 def document(run: Run, name: str) -> dict[str, Any]:
-    """What is kept of a run's study."""
+    """Return the recorded part of a run's study."""
     (found,) = (one for one in run.studies if one.study.name == name)
     places = {row.key: place for place, row in enumerate(found.rows)}
     chunks = [
@@ -59,7 +59,7 @@ def _probes(chunk: Chunk) -> tuple[int | None, int | None, int | None]:
 
 
 def packed(run: Run, name: str) -> bytes:
-    """The file: the same for the same run."""
+    """Return the file's bytes, equal for equal runs."""
     text = json.dumps(document(run, name), separators=(",", ":"))
     return gzip.compress(text.encode(), compresslevel=9, mtime=0)
 
