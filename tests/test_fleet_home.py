@@ -1,4 +1,4 @@
-"""What a node sends of its run: only what changed, nothing that no run has, and never fewer looks."""
+"""Transfer of a node's run: only changes are sent, foreign content is refused, and looks never get lost."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tollbar.core.errors import TollbarError
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """An empty place of a node's run."""
+    """Return an empty place for a node's run."""
     (tmp_path / "node").mkdir()
     return Home(tmp_path / "node")
 
 
 def sent(content: bytes = b"", files: Mapping[Any, Any] | None = None, **said: Any) -> dict[str, Any]:
-    """What a node sends of a run."""
+    """Return a message in which a node sends a run."""
     blocks = {at: content[at * BLOCK_BYTES :][:BLOCK_BYTES] for at in range(-(-len(content) // BLOCK_BYTES))}
     found = {"bytes": len(content), "digest": digest(content), "blocks": blocks} | said.pop("results", {})
     return {"run": RUN, "files": files or {}, "results": found} | said
@@ -61,14 +61,13 @@ def sent(content: bytes = b"", files: Mapping[Any, Any] | None = None, **said: A
     ],
 )
 def test_what_no_run_has_is_refused_and_not_written(home: Home, wrong: dict[str, Any]) -> None:
-    """Names that lead elsewhere, what is no file of a run, sizes and parts that are not so: nothing of it is kept."""
     with pytest.raises(TollbarError):
         home.take(wrong)
     assert [] == [path for path in home.folder.parent.rglob("*") if path.is_file()]
 
 
 def test_room_is_made_only_for_what_came(home: Home) -> None:
-    """What a node says of a size is no reason to hold so much: it would end the part of every other node."""
+    """Memory is allocated for received data only: a claimed size could exhaust it and end the parts of all nodes."""
     tracemalloc.start()
     try:
         with pytest.raises(TollbarError, match="of which 5 are here or sent"):
@@ -82,7 +81,6 @@ SAID_BYTES = 64 << 20
 
 
 def test_another_run_than_the_one_begun_is_refused(home: Home) -> None:
-    """A node has one run."""
     home.take(sent(b"first", files={"run.json": b"{}"}))
     with pytest.raises(TollbarError):
         home.take(sent(b"first", run="2026-11-24-101501-spin"))
@@ -90,14 +88,12 @@ def test_another_run_than_the_one_begun_is_refused(home: Home) -> None:
 
 @pytest.mark.parametrize("study", ["my study (1)", "étude", "v1..v2", "a" * 120])
 def test_a_run_is_called_as_any_study_may_be(home: Home, study: str) -> None:
-    """By its file, whatever that is called."""
     home.take(sent(b"first", run=f"2026-11-24-101500-{study}", files={"run.json": b"{}", f"studies/{study}.toml": b""}))
     assert home.whole is not None
     assert (home.whole / "studies" / f"{study}.toml").exists()
 
 
 def test_only_what_has_changed_is_sent(home: Home) -> None:
-    """Blocks that are home are not sent again; a file that shrinks is as long as it is there."""
     chance = random.Random(1)
     content = chance.randbytes(3 * BLOCK_BYTES + 17)
     home.take(sent(content, files={"run.json": b"{}", "studies/a.toml": b"a"}))
@@ -115,7 +111,6 @@ def test_only_what_has_changed_is_sent(home: Home) -> None:
 
 
 def test_a_growing_database_comes_home_whole_each_time(place: Path, home: Home) -> None:
-    """While a run is written, each copy of it is a database of one moment, and blocks that did not change stay."""
     run = made_up.run_of(place / "cache/tollbar/fleet/one/f/runs", made_up.fingerprint("A"), lambda _: 100.0)
     node = NodeAgent("one")
     store = results.reopen(run)
@@ -136,7 +131,6 @@ def test_a_growing_database_comes_home_whole_each_time(place: Path, home: Home) 
 
 
 def test_a_judgement_comes_home_with_its_run(place: Path, home: Home) -> None:
-    """It is current there: the results are copied page by page, and `run.json` is written as it was."""
     run = made_up.run_of(place / "cache/tollbar/fleet/one/f/runs", made_up.fingerprint("A"), lambda _: 100.0)
     node = NodeAgent("one")
     for _ in range(2):
@@ -146,7 +140,7 @@ def test_a_judgement_comes_home_with_its_run(place: Path, home: Home) -> None:
 
 
 def test_looks_at_home_are_kept_when_the_node_goes_on(place: Path, home: Home) -> None:
-    """Who gathers while a node measures pays for the look, whatever that node says later: never fewer looks."""
+    """Gathering while a node measures costs a look, whatever the node reports later."""
     run = made_up.run_of(place / "cache/tollbar/fleet/one/f/runs", made_up.fingerprint("A"), lambda _: 100.0)
     node = NodeAgent("one")
     results.update_about(run, {"studies": without_looks(run)})
@@ -167,18 +161,17 @@ def test_looks_at_home_are_kept_when_the_node_goes_on(place: Path, home: Home) -
 
 
 def looks_of(run: Path) -> list[list[dict[str, int]]]:
-    """What is noted of each study."""
+    """Return the looks that are recorded for each study."""
     return [entry["interim_looks"] for entry in results.about(run)["studies"].values()]
 
 
 def without_looks(run: Path) -> dict[str, dict[str, Any]]:
-    """What a run says of its studies before it was judged."""
+    """Return a run's record of its studies as before it was judged."""
     return {name: {**entry, "interim_looks": []} for name, entry in results.about(run)["studies"].items()}
 
 
 @pytest.mark.parametrize("said", [b"", b"[]", b"{}", b'{"studies": {}}', b'{"studies": {"a": {"interim_looks": 1}}}'])
 def test_a_node_cannot_take_looks_away(home: Home, said: bytes) -> None:
-    """What says nothing of a study that was looked at is none of the run's."""
     first = json.dumps({"studies": {"a": {"interim_looks": [{"blocks": 1, "trials": 3}]}}}).encode()
     home.take(sent(b"first", files={"run.json": first}))
     with pytest.raises(TollbarError):

@@ -1,4 +1,4 @@
-"""Kills of fleets: one that strikes nothing, or comes too late, shows nothing and is not counted as survived."""
+"""Kills of fleets: a kill that strikes nothing or comes too late is not counted as survived."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.fleet_kills import NODES, TRIALS, Kill
 
 
 class Driver:
-    """A command that measures until it is waited for, and ends with this status."""
+    """Command that measures until it is waited for, and ends with this status."""
 
     def __init__(self, status: int) -> None:
         self.status, self.has_ended, self.pid = status, False, 0
@@ -40,7 +40,7 @@ def struck(
     trials: int = TRIALS,
     late: bool = False,
 ) -> Kill | None:
-    """A fleet whose driver ends with this status after a kill that struck these; so many trials come of each node.
+    """Return the kill of a fleet: the driver's status, the strikes, and the trials that each node brings home.
 
     `late`: the node that was measuring is done when it is struck.
     """
@@ -65,14 +65,13 @@ def struck(
 
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is there to be killed."""
+    """Yield a process that can be killed."""
     with subprocess.Popen(["sleep", "60"]) as process:
         yield process
         process.kill()
 
 
 def test_a_kill_that_struck_is_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The command says that it is not done, and the one that goes on ends well."""
     kill = struck(monkeypatch, tmp_path, status=1, strikes=[7])
     assert kill is not None
     assert ([1, 0], []) == (kill.statuses, kill.unfinished)
@@ -80,26 +79,22 @@ def test_a_kill_that_struck_is_counted(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_a_kill_that_struck_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int) -> None:
-    """Where its node was measuring: then something else is called so now."""
     kill = struck(monkeypatch, tmp_path, status=status, strikes=[])
     assert kill is not None
     assert "nothing was struck" in kill.unfinished
 
 
 def test_a_kill_that_came_too_late_is_not_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The node that was struck was done, and the command with all that there is."""
     assert struck(monkeypatch, tmp_path, status=0, strikes=[7], late=True) is None
 
 
 def test_a_kill_that_a_fleet_survives_whole_is_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A node at work was struck, and the command is done all the same: there is nothing to go on with."""
     kill = struck(monkeypatch, tmp_path, status=0, strikes=[7])
     assert kill is not None
     assert ([0], []) == (kill.statuses, kill.unfinished)
 
 
 def test_what_is_called_done_and_is_not_whole_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whatever its status says."""
     kill = struck(monkeypatch, tmp_path, status=0, strikes=[7], trials=TRIALS - 1)
     assert kill is not None
     assert "what was not whole was called done" in kill.unfinished
@@ -107,7 +102,6 @@ def test_what_is_called_done_and_is_not_whole_is_wrong(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("strikes_every", [0, 2])
 def test_kills_that_strike_nothing_end(monkeypatch: pytest.MonkeyPatch, strikes_every: int) -> None:
-    """Where fleets are always done before they are struck, after so many of them, and no figure is met."""
     fleets: list[Kill | None] = []
 
     def one(*_: object) -> Kill | None:
@@ -123,7 +117,6 @@ def test_kills_that_strike_nothing_end(monkeypatch: pytest.MonkeyPatch, strikes_
 
 
 def test_each_way_says_what_it_struck(monkeypatch: pytest.MonkeyPatch, sleeper: subprocess.Popen[bytes]) -> None:
-    """Nothing, where nothing is called as it looks for it."""
     monkeypatch.setattr(fleet_kills, "_named", lambda *_: [])
     for way in ("node", "raylet", "network"):
         assert [] == fleet_kills.WAYS[way](sleeper, "node-1")

@@ -1,4 +1,4 @@
-"""Machines made up on one: a network of their own, and nothing left of it."""
+"""Simulated machines: a network of their own, and nothing left of it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SERVE = ("python3", "-m", "http.server", "8000")
 
 @pytest.fixture
 def pair() -> Iterator[Network]:
-    """Two machines of a private network."""
+    """Yield two machines of a private network."""
     machines_are_made()
     with Sandbox() as sandbox:
         yield namespaces.network(sandbox, ["one", "other"])
 
 
 def wait_for(found: Callable[[], object]) -> None:
-    """Until it is found, or far too late."""
+    """Wait until the condition holds, or fail after the limit."""
     deadline = time.monotonic() + PATIENCE_S
     while not found():
         assert time.monotonic() < deadline
@@ -40,20 +40,19 @@ def wait_for(found: Callable[[], object]) -> None:
 
 
 def said(space: Space, *command: str) -> str:
-    """What a command says there."""
+    """Return a command's output on a machine."""
     return subprocess.run(
         space.words(*command), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     ).stdout.strip()
 
 
 def reaches(one: Space, other: Space) -> bool:
-    """Whether a page of the other's server comes to one of them within two seconds."""
+    """Return whether a page of the other's server arrives within two seconds."""
     fetch = ("curl", "--silent", "--output", os.devnull, "--max-time", "2", f"http://{other.address}:8000/")
     return subprocess.run(one.words(*fetch), check=False).returncode == 0
 
 
 def test_machines_reach_one_another_and_nothing_else(pair: Network) -> None:
-    """Each has its name, its own process ids and one address, and no way out; the host has none of these addresses."""
     one, other = pair.spaces.values()
     assert ["one", "other"] == [said(space, "hostname") for space in (one, other)]
     assert "10.77." not in subprocess.run(["ip", "address"], capture_output=True, text=True, check=True).stdout
@@ -71,7 +70,6 @@ def test_machines_reach_one_another_and_nothing_else(pair: Network) -> None:
 
 
 def test_a_machine_that_is_not_made_in_time_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What says nothing is waited for as long as is said, and ended."""
     machines_are_made()
     monkeypatch.setattr(namespaces, "HOLD", "exec sleep 54321")
     monkeypatch.setattr(namespaces, "MADE_LIMIT_S", 0.5)
@@ -84,7 +82,6 @@ def test_a_machine_that_is_not_made_in_time_is_one_line(monkeypatch: pytest.Monk
 
 
 def test_nothing_is_left_of_a_network_whose_lab_is_killed(tmp_path: Path) -> None:
-    """SIGKILL of the process that made it ends all machines and what runs there."""
     machines_are_made()
     made = """
 import sys, time

@@ -1,4 +1,4 @@
-"""Real clusters of Ray, made up on this machine: a node that dies, what is gone on with, and what is left."""
+"""Real clusters of Ray on simulated machines: a node that dies, resumed runs, and leftovers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tollbar import cluster, results
 from tollbar.cluster import namespaces, simulated
 from tollbar.core import proc
 
-# Of some tenths of a second each: a node is asked every two seconds how far it is.
+# Blocks of some tenths of a second each; a node is polled every two seconds.
 BLOCKS = 48
 PORT_OF_RAY = f"{simulated.PORT:04X}"
 
 
 @pytest.fixture
 def ground() -> Iterator[Ground]:
-    """A place for fleets, whose path is so short that Ray's sockets have one too; a skip where it cannot be done."""
+    """Yield a place for fleets whose path is short enough for Ray's sockets, or skip."""
     ray_is_there()
     machines_are_made()
     folder = Path(tempfile.mkdtemp(prefix="f", dir="/tmp"))
@@ -41,7 +41,7 @@ def ground() -> Iterator[Ground]:
 
 
 def started(ground: Ground, *words: object) -> subprocess.Popen[bytes]:
-    """`tollbar run`, with its data in `data`."""
+    """Start `tollbar run`, with its data in `data`."""
     places = {"TMPDIR": str(ground.temporary), "XDG_CACHE_HOME": str(ground.folder / "cache")}
     with open(ground.folder / "output", "wb") as output, open(ground.folder / "data", "wb") as data:
         return subprocess.Popen(
@@ -51,7 +51,7 @@ def started(ground: Ground, *words: object) -> subprocess.Popen[bytes]:
 
 
 def node(driver: subprocess.Popen[bytes], name: str) -> int:
-    """The process that holds a made-up machine of this name."""
+    """Return the process that holds the simulated machine of this name."""
     holders = [pid for pid in proc.tree(driver.pid) if "sleep infinity" in program(pid)]
     return next(pid for pid in holders if name == hostname(pid))
 
@@ -62,7 +62,7 @@ def hostname(pid: int) -> str:
 
 
 def listening(pid: int | str) -> dict[str, str]:
-    """The inode of each address that listens in the network of a process, as the kernel writes addresses."""
+    """Return the inode of each listening address in a process's network, with addresses as the kernel prints them."""
     lines = [
         line.split()
         for table in ("tcp", "tcp6")
@@ -72,7 +72,7 @@ def listening(pid: int | str) -> dict[str, str]:
 
 
 def sockets(pids: set[int]) -> set[str]:
-    """The inodes of all sockets that these processes have."""
+    """Return the inodes of all sockets of these processes."""
     found = set()
     for pid in pids:
         with suppress(OSError):
@@ -83,7 +83,7 @@ def sockets(pids: set[int]) -> set[str]:
 
 
 def home(ground: Ground) -> dict[str, list[object]]:
-    """The trials that are home, by node."""
+    """Return the trials that are home, by node."""
     return {path.parents[1].name: [*trials_of(path.parent)] for path in ground.folder.glob("runs/*-fleet/*/*/run.json")}
 
 
@@ -94,14 +94,13 @@ def states(ground: Ground) -> dict[str, str]:
 
 @pytest.mark.share(0)
 def test_a_node_that_dies_is_gone_on_with_alone_and_nothing_is_left(ground: Ground) -> None:
-    """A node loses its power: the other measures; the node alone is gone on with; then all is gathered."""
     listening_before = listening("self")
     driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--cluster", "ray", "--simulate", "2")
     until(lambda: home(ground).get("node-1"), driver)
     ground.under_way(driver)
     before = home(ground)["node-1"]
     os.kill(node(driver, "node-1"), signal.SIGKILL)
-    # Whatever Ray listens on, it is of the private network's: its head's machine listens, and this one as before.
+    # Ray listens in the private network alone: on its head's machine; this machine's listeners are unchanged.
     assert PORT_OF_RAY in {at.rpartition(":")[2] for at in listening(node(driver, namespaces.HUB))}
     ours = {*proc.tree(driver.pid)}
     assert not {inode for _, inode in listening("self").items() - listening_before.items()} & sockets(ours)
@@ -124,7 +123,6 @@ def test_a_node_that_dies_is_gone_on_with_alone_and_nothing_is_left(ground: Grou
 
 @pytest.mark.share(0)
 def test_a_driver_that_is_killed_leaves_nothing_but_what_is_home(ground: Ground) -> None:
-    """SIGKILL of the command ends the cluster, the nodes and their runs; what is home is an ordinary run."""
     driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--cluster", "ray", "--simulate", "1")
     until(lambda: home(ground).get("node-1"), driver)
     ground.under_way(driver)

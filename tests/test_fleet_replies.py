@@ -1,4 +1,4 @@
-"""Answers of a node that is broken or hostile: one line, its own end, and the other node measures to its own."""
+"""Broken or hostile replies of a node: one line, the end of that node, and undisturbed other nodes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tollbar.core.errors import TollbarError
 from tollbar.results.directory import MOST_BYTES, MOST_FILES, MOST_TEXTS
 
 PROGRESS: Mapping[str, Any] = {"run": RUN, "status": None, "done": 1, "planned": 6, "said": ""}
-# Of addresses, and of CPU time.
+# Limits of address space and of CPU time.
 MOST_MORE, MOST_CPU_S = 300 << 20, 30
 LONG_NAME = f"2026-11-24-101500-{'é' * 200}"
 
 
 def _deep() -> list[Any]:
-    """Deeper than Python can print."""
+    """Return a value nested deeper than Python can print."""
     inner: list[Any] = []
     for _ in range(100_000):
         inner = [inner]
@@ -110,7 +110,6 @@ def test_an_odd_answer_ends_one_node_s_part(place: Path, what: str, capsys: pyte
 def test_an_interrupt_ends_a_fleet_whatever_a_node_answers(
     place: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What each node has is brought home first."""
     fleets = begun(place)
     still = {"begin": None, "stop": None, "version": tollbar.__version__, "trials": -1,
              "progress": {**PROGRESS, "run": None, "done": 0}, "changed": {}}  # fmt: skip
@@ -133,7 +132,6 @@ def _interrupt(_: float) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "é", "..", "/etc", "x\x1b[2J", "fleet.json", "fleet.html", "x" * 200, ""])
 def test_a_node_with_no_name_is_left_out(place: Path, name: str) -> None:
-    """It gives its name itself, and the others measure."""
     fleets = begun(place)
     fleets._join([ClusterNode("a", name, "10.0.0.1", {}), ClusterNode("b", "other", "10.0.0.2", {})])
     assert ["other"] == [one.member.name for one in fleets.nodes]
@@ -148,7 +146,6 @@ def test_a_fleet_of_nodes_without_names_does_not_begin(place: Path) -> None:
 
 
 def test_a_run_grows_to_the_files_of_a_run(tmp_path: Path) -> None:
-    """However often a node sends others."""
     home = Home(tmp_path / "node")
     texts = {f"studies/{number}.toml": b"" for number in range(MOST_FILES - 1)}
     home.take(sent(b"x", files=texts))
@@ -165,7 +162,7 @@ def test_a_run_grows_to_the_files_of_a_run(tmp_path: Path) -> None:
 
 
 def test_looks_are_merged_however_many_they_are(tmp_path: Path) -> None:
-    """One compared with another, as many as a file may have took minutes."""
+    """Comparing each look with each took minutes at the largest number that a file may have."""
     path = tmp_path / "run.json"
     path.write_bytes(_looks(range(0, 16_000, 2)))
     merged = json.loads(_with_looks(path, _looks(range(1, 16_000, 2))))["studies"]["a"]["interim_looks"]
@@ -199,7 +196,10 @@ def test_a_fleet_s_file_is_read_within_limits(tmp_path: Path, what: str) -> None
 
 
 def _refused_within_limits(directory: Path) -> None:
-    """In a process of its own. Exits with 0 where the fleet is refused for what it says, and not for want of memory."""
+    """Check the refusal within limits, in a process of its own.
+
+    Exits with 0 if the fleet is refused for its content, not because memory ran out.
+    """
     (pages, *_) = Path("/proc/self/statm").read_text().split()
     most = int(pages) * resource.getpagesize() + MOST_MORE
     resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -1,4 +1,4 @@
-"""A fleet's directory that a stranger made: gone on with, it changes no file elsewhere."""
+"""Fleet directories from strangers: resuming one changes no file elsewhere."""
 
 from __future__ import annotations
 

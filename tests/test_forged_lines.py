@@ -1,4 +1,4 @@
-"""No text of a run, of a file or of a folder makes a line, a cell, a link or an image of its own in an answer."""
+"""Forged text: no text of a run, file or folder makes a line, cell, link or image of its own in an answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIVE = {
     "a heading": "# x",
     "a line": "x\n| y |",
 }
-# Further lines of a name that has no room are indented by more.
+# Wrapped lines of a long name are indented further.
 LINE = re.compile(r" {0,2}(error: forged|\| forged)")
 
 

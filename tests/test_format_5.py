@@ -1,4 +1,4 @@
-"""A run of format 5 gives the numbers that it gave, in words of today, and stays as it is but for what is noted."""
+"""Runs of format 5 keep their numbers, in current words, and stay unchanged except for recorded looks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tollbar.core.renamed import WORDS, today
 from tollbar.results.database import _schema, _schema_of_5
 
 RECORDED = Path(__file__).with_name("recorded") / "format-5.tar.gz"
-# As the version that measured it judged them.
+# As judged by the version that measured it.
 RATIOS = {
     ("tls", "tls-1.2", "embedded"): (42.2830882400114, Verdict.COSTS),
     ("self-test", "spin-1", None): (1.0038675954604699, Verdict.FREE),

@@ -1,4 +1,4 @@
-"""Forms: keys are read off a value by their sources, and a source that is not there is an error."""
+"""Forms: keys are read from a value by their sources, and a missing source is an error."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ class _List:
     ],
 )
 def test_an_open_end_is_null(ratio: Interval | None, expected: dict[str, object]) -> None:
-    """In each of the forms that an interval has; where there is none, all of it is null."""
     found = _ListForm.read(_List((_Cell("one", ratio),)), "run").model_dump(mode="json")
     assert {"kind": "cell", "name": "one", "at": "run/one", **expected, "is_long": False} == found["cells"][0]
 

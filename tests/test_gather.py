@@ -1,4 +1,4 @@
-"""Gathering: what is said of many runs side by side."""
+"""Gathering: comparison of many runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ ratio  = 2.0
 
 
 def test_machines_are_columns_and_tolls_are_rows(one_run: Path, tmp_path: Path) -> None:
-    """Two processors: each its own ratio and verdict, and no figure of both."""
     run_of(tmp_path, fingerprint("Example CPU 2", flags=("aes",)), cost(sha_512=700.0))
     found = told(one_run, tmp_path)
     assert ["Example CPU 1", "Example CPU 2"] == [machine.processor for machine in found.machines]
@@ -62,7 +61,6 @@ def test_machines_are_columns_and_tolls_are_rows(one_run: Path, tmp_path: Path) 
 
 
 def test_what_is_kept_is_what_is_judged(own_run: Path) -> None:
-    """The same tolls from the file as from the chunks; and what is not of this state is not believed."""
     kept = read_kept(own_run)
     (own_run / FILE).unlink()
     assert kept == compare.keep(analysis.judge(results.read(own_run))) == read_kept(own_run)
@@ -81,7 +79,6 @@ def _without_last_block(run: Path) -> None:
 
 
 def test_several_runs_of_a_machine_are_a_range(one_run: Path, tmp_path: Path) -> None:
-    """From the least to the most; a verdict is that of all, and none where they contradict one another."""
     same = fingerprint("Example CPU 1")
     run_of(tmp_path / "2", same, cost(sha_512=1600.0, sha_1=1300.0, blake3=1034.0), seed=2)
     found = told(one_run, tmp_path)
@@ -100,14 +97,14 @@ def test_several_runs_of_a_machine_are_a_range(one_run: Path, tmp_path: Path) ->
 
 
 def test_a_copy_is_no_further_run(own_run: Path, tmp_path: Path) -> None:
-    """Sent twice, it would be two observations of one."""
+    """A copy, sent twice, would count as two observations."""
     shutil.copytree(own_run, tmp_path / "runs" / "two")
     first, second = compare.read([tmp_path / "runs"])
     assert isinstance(first, ReadRun)
     assert isinstance(second, Unusable)
     assert f"the same run as {first.name}" == second.reason
     assert 1 == len(compare.read([own_run, own_run, own_run / ".." / "one"]))
-    # An earlier state of it is none either.
+    # An earlier state of the run is no further run either.
     _without_last_block(own_run)
     first, second = compare.read([tmp_path / "runs"])
     assert isinstance(first, Unusable)
@@ -133,13 +130,12 @@ def test_runs_of_the_newest_version_of_the_method_are_taken(own_run: Path, tmp_p
     assert "--across-methods" in second.reason
     both = compare.read([tmp_path / "runs"], across_methods=True)
     assert [method.VERSION, method.FIRST] == [one.method for one in both if isinstance(one, ReadRun)]
-    # Alone it is read: nothing is mixed.
+    # A single run is read: nothing is mixed.
     (alone,) = compare.read([earlier])
     assert isinstance(alone, ReadRun)
 
 
 def test_an_earlier_state_does_not_hide_what_is_refused(own_run: Path, tmp_path: Path) -> None:
-    """A run that is doubtful as it has gone on is not told as it was before."""
     shutil.copytree(own_run, tmp_path / "runs" / "two")
     _without_last_block(own_run)
     later = tmp_path / "runs" / "two" / FILE
@@ -153,7 +149,6 @@ def test_an_earlier_state_does_not_hide_what_is_refused(own_run: Path, tmp_path:
 
 
 def test_runs_that_contradict_are_counted_by_themselves(one_run: Path, tmp_path: Path) -> None:
-    """Not among what is decided on several machines, of which there is none."""
     run_of(tmp_path, fingerprint("Example CPU 1"), cost(sha_512=700.0), seed=2)
     said = gather_answer(told(one_run, tmp_path)).headline
     assert said.endswith(
@@ -162,7 +157,6 @@ def test_runs_that_contradict_are_counted_by_themselves(one_run: Path, tmp_path:
 
 
 def test_ratios_as_disturbed_are_marked(own_run: Path) -> None:
-    """Of a core that nothing probed: in each form, and in the words of what a ratio is."""
     assert "~" not in str(gather_answer(told(own_run), everything=True))
     with sqlite3.connect(own_run / "results.sqlite") as database:
         database.execute("delete from observation where metric like 'probe%'")
@@ -178,7 +172,9 @@ def test_ratios_as_disturbed_are_marked(own_run: Path) -> None:
 
 @pytest.mark.parametrize("name", ["users", "rates_hz", "utilisations", "clients"])
 def test_what_is_a_coordinate_is_no_other_load(name: str) -> None:
-    """How many, how often, how busy and from where: studies that vary them differently have cells in common."""
+    """The number of users, the rate, the utilisation and the place of clients: studies that vary them differently share
+    cells.
+    """
     values: dict[str, list[Any]] = {
         "users": [(8,), (1, 8)],
         "rates_hz": [(100.0,), (100.0, 200.0)],
@@ -193,7 +189,6 @@ def test_what_is_a_coordinate_is_no_other_load(name: str) -> None:
 
 
 def test_what_is_not_alike_is_not_one_toll(one_run: Path, tmp_path: Path) -> None:
-    """Another threshold or other parameters of a choice: rows of their own."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost(), text=f'{DIGESTS}\n[judge]\nthreshold = "10 %"\n')
     found = told(one_run, tmp_path)
     assert {1} == {len(row.places) for row in found.rows}
@@ -211,7 +206,6 @@ def test_what_is_not_alike_is_not_one_toll(one_run: Path, tmp_path: Path) -> Non
 def test_rows_of_one_name_say_what_tells_them_apart(
     one_run: Path, tmp_path: Path, changed: dict[str, Any], expected: Sequence[str]
 ) -> None:
-    """In the terminal, on the page, and in the document, where no two rows are the same."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost())
     first, second = (one for one in compare.read([one_run, tmp_path]) if isinstance(one, ReadRun))
     other = replace(second, studies=[study.model_copy(update=changed) for study in second.studies])
@@ -226,7 +220,6 @@ def test_rows_of_one_name_say_what_tells_them_apart(
 
 
 def test_a_coordinate_of_others_takes_the_place_of_no_column(one_run: Path, tmp_path: Path) -> None:
-    """A run that was sent may call its coordinates as it likes."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost())
     first, second = (one for one in compare.read([one_run, tmp_path]) if isinstance(one, ReadRun))
     for cell in (cell for study in second.studies for cell in study.cells):
@@ -239,7 +232,7 @@ def test_a_coordinate_of_others_takes_the_place_of_no_column(one_run: Path, tmp_
 
 @pytest.mark.parametrize("beside", [(), ("avx2",)], ids=["alone", "with another"])
 def test_a_flag_that_separates_is_a_pattern(one_run: Path, tmp_path: Path, beside: tuple[str, ...]) -> None:
-    """Three processors with it and four without; of fewer, the comparison with chance is told and no pattern."""
+    """With fewer than three and four processors only the chance is reported, without a pattern."""
     sides = {True: ("aes", "sha_ni", *beside), False: ("aes",)}
     made = [
         run_of(tmp_path / str(has), fingerprint("CPU", flags=flags), cost(sha_512=2000.0 if has else 600.0))
@@ -271,7 +264,6 @@ def test_a_flag_that_separates_is_a_pattern(one_run: Path, tmp_path: Path, besid
 
 
 def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
-    """Noise above what is worth telling, no quiet moment, a failed self-test, other machines: each with its reason."""
     machine = fingerprint("Example CPU")
     run_of(tmp_path / "noise", machine, cost(), repeat=1.05, seed=1)
     noisy = run_of(tmp_path / "busy", machine, cost(), quiet=False, seed=2)
@@ -292,7 +284,6 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
 
 
 def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
-    """Runs some folders below; links and halves of runs are said, other files are passed over."""
     fleet = tmp_path / "fleet"
     (fleet / "node-1" / "runs").mkdir(parents=True)
     shutil.copytree(one_run, fleet / "node-1" / "runs" / "bad\x1b[2Jname")
@@ -321,7 +312,6 @@ def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
     ],
 )
 def test_unusable_arguments_are_one_line(tollbar: Tollbar, arguments: list[str], said: str) -> None:
-    """What is wrong and where, before anything is read."""
     done = tollbar("compare", "--by", "machine", *arguments)
     assert 2 == done.returncode
     assert said in done.stderr
@@ -329,7 +319,6 @@ def test_unusable_arguments_are_one_line(tollbar: Tollbar, arguments: list[str],
 
 
 def test_all_forms_are_written(tollbar: Tollbar, own_run: Path, tmp_path: Path) -> None:
-    """A document of its schema, Markdown, rows in Parquet, and a page with a link to that of the run."""
     (own_run / "report.html").write_text("<!doctype html>")
     rows, page = tmp_path / "rows.parquet", tmp_path / "page.html"
     done = tollbar("compare", "--by", "machine", own_run.parent, "--json", "--output", page, "--parquet", rows)
@@ -350,14 +339,12 @@ def test_all_forms_are_written(tollbar: Tollbar, own_run: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_has_room(tollbar: Tollbar, own_run: Path, width: int) -> None:
-    """Tables are as wide as it is."""
     done = tollbar("compare", "--by", "machine", own_run, env={"COLUMNS": str(width)})
     assert max(map(len, done.stdout.splitlines())) <= width
     assert "SHA-512" in done.stdout
 
 
 def test_what_ran_on_other_machines_is_in_no_column(own_run: Path) -> None:
-    """A toll that was paid elsewhere is not this machine's, and runs of other roles are not compared."""
     here = analysis.judge(results.read(own_run))
     node = {"address": "10.1.2.3", "host": "web-1", "fingerprint": {"cpu": "Another"}, "is_simulated": False}
     results.update_about(own_run, {"nodes": {"web": node}})
@@ -374,7 +361,6 @@ def test_what_ran_on_other_machines_is_in_no_column(own_run: Path) -> None:
 
 
 def test_a_simulated_machine_is_called_so(own_run: Path) -> None:
-    """In its name, above the tolls, and in its fingerprint."""
     results.update_about(
         own_run, {"fingerprint": {**results.about(own_run)["fingerprint"], "simulated": "a made-up node"}}
     )
@@ -384,7 +370,6 @@ def test_a_simulated_machine_is_called_so(own_run: Path) -> None:
 
 
 def test_a_page_in_place_of_a_loop_of_links_links_to_its_runs(tmp_path: Path) -> None:
-    """The loop is replaced by the page, as any link is."""
     run = made_in(tmp_path / "run")
     (run / "report.html").write_text("")
     loop = tmp_path / "loop.html"

@@ -1,4 +1,4 @@
-"""Judgements that others keep, up to the limit of the file: reading one takes little time and memory."""
+"""Judgements of other senders: reading one costs little time and memory, up to the limit of the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tollbar.decide.compare.reading import ReadRun, Unusable
 from tollbar.results.directory import MOST_BYTES
 
 MIB = 1 << 20
-# The goal is 5 s and 300 MiB for any file. CPU time, so that a busy machine changes nothing.
+# The goal is 5 s and 300 MiB for any file, in CPU time, so that a busy machine changes nothing.
 MOST_CPU_S, MOST_MORE = 5, 300 * MIB
 LARGEST = MOST_BYTES[FILE]
 HEAD, TAIL = f'{{"numbers":{NUMBERS},"of":"x","began_s":null,"studies":[', "]}"
@@ -59,7 +59,10 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 
 
 def _within_limits(run: Path) -> None:
-    """In a process of its own. Exits with 1 where the run was refused for want of memory."""
+    """Read a run within limits, in a process of its own.
+
+    Exits with 1 if the run was refused because memory ran out.
+    """
     (pages, *_) = Path("/proc/self/statm").read_text().split()
     most = int(pages) * resource.getpagesize() + MOST_MORE
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -72,7 +75,7 @@ def _within_limits(run: Path) -> None:
 @pytest.mark.parametrize("size", [LARGEST - 100, LARGEST // 8], ids=["largest", "an eighth"])
 @pytest.mark.parametrize("what", HOSTILE)
 def test_any_judgement_is_read_within_limits(own_run: Path, what: str, size: int) -> None:
-    """It is not believed, and the run is refused; the eighth has about as many values as may be."""
+    """The run is refused; the eighth judgement has about the largest accepted number of values."""
     content = HOSTILE[what](size)
     (own_run / FILE).write_text(content, "utf-8")
     assert LARGEST >= (own_run / FILE).stat().st_size
@@ -92,7 +95,6 @@ FACTS: dict[str, Callable[[int], object]] = {
 
 @pytest.mark.parametrize("what", FACTS)
 def test_any_fingerprint_is_refused_within_limits(own_run: Path, what: str) -> None:
-    """By the one process that reads a run which keeps its judgement."""
     path = own_run / "run.json"
     about = json.loads(path.read_text())
     path.write_text(json.dumps(about | {"fingerprint": FACTS[what](MOST_BYTES[path.name] - 10_000)}))
@@ -106,7 +108,7 @@ def test_any_fingerprint_is_refused_within_limits(own_run: Path, what: str) -> N
 
 
 def _repeated(run: Path, cells: int, tolls: int, **changed: str) -> None:
-    """Keep for a run a judgement of many tolls that name few cells, each with these coordinates."""
+    """Write a judgement of many tolls that name few cells, each with these coordinates."""
     kept = json.loads((run / FILE).read_text())
     (study,) = kept["studies"]
     (at, *more), toll = study["cells"][0], study["tolls"][0]
@@ -125,7 +127,7 @@ def test_few_cells_in_all_pairs_are_not_believed(own_run: Path) -> None:
 
 @pytest.mark.parametrize("where", ["coordinates", "parameters", "study"])
 def test_a_long_text_that_many_tolls_name_is_not_believed(own_run: Path, where: str) -> None:
-    """Otherwise a document of 1.2 GB is made of a file of 5 MB."""
+    """Otherwise a file of 5 MB would become a document of 1.2 GB."""
     _repeated(own_run, 2, 5000, **({"op": "x" * 3000} if where == "coordinates" else {}))
     kept = json.loads((own_run / FILE).read_text())
     (study,) = kept["studies"]

@@ -1,4 +1,4 @@
-"""What a run keeps: a judgement that is not current is refused, and the newest run is that of the clock."""
+"""Kept judgements: an outdated one is refused, and the newest run is the one with the latest start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tollbar.decide.compare.reading import ReadRun
 
 GOLDEN = Path(__file__).with_name("golden") / "judged.json"
 RECORDED = Path(__file__).with_name("recorded") / "format-5.tar.gz"
-# What a sender writes of a toll, by its fields; its study's `threshold` is 3 %.
+# Contradictory tolls from a sender, by changed fields; the study's `threshold` is 3 %.
 CONTRADICTIONS: Mapping[str, Mapping[str, Any]] = {
     "a ratio outside of its interval": {"ratio": 0.5, "low": 3.0, "high": 4.0, "verdict": "costs"},
     "a ratio above it": {"ratio": 4.1, "low": 3.0, "high": 4.0, "verdict": "costs"},
@@ -58,7 +58,7 @@ CARRIED: Mapping[str, Mapping[str, Any]] = {
 
 
 def written(run: Path, toll: Mapping[str, Any], **study: Any) -> Path:
-    """The run with this as the first of its tolls."""
+    """Replace the first toll of the run's judgement."""
     kept = json.loads((run / FILE).read_text())
     first = kept["studies"][0]["tolls"][0]
     kept["studies"][0] |= study
@@ -72,7 +72,7 @@ def written(run: Path, toll: Mapping[str, Any], **study: Any) -> Path:
 def test_a_judgement_that_contradicts_itself_is_not_believed(own_run: Path, what: str) -> None:
     before = read_kept(own_run)
     written(own_run, CONTRADICTIONS[what])
-    # The one with a verdict that does not exist is refused for its form.
+    # A verdict that does not exist is refused for its form.
     assert why_not_current(own_run) in ("`judged.json` contradicts itself", "`judged.json` is not as Tollbar writes it")
     assert "`tollbar report " in reason_of(own_run)
     assert before.studies == read_kept(judged_again(own_run)).studies
@@ -80,18 +80,15 @@ def test_a_judgement_that_contradicts_itself_is_not_believed(own_run: Path, what
 
 @pytest.mark.parametrize("what", CARRIED)
 def test_what_a_judge_may_have_found_is_believed(own_run: Path, what: str) -> None:
-    """As docs/many-machines.md says: it is not worked out again."""
     kept = read_kept(written(own_run, CARRIED[what]))
     assert Verdict(CARRIED[what]["verdict"]) is kept.studies[0].tolls[0].verdict
 
 
 def test_nothing_is_decided_without_repeats(own_run: Path) -> None:
-    """Of noise nothing is known then."""
     assert "`judged.json` contradicts itself" == why_not_current(written(own_run, CARRIED["costs"], noise_floor=None))
 
 
 def test_a_run_without_a_current_judgement_is_refused_with_the_command(own_run: Path, one_run: Path) -> None:
-    """The others are compared all the same, and the command makes the run one of them."""
     (own_run / FILE).unlink()
     good, refused = compare.read([one_run, own_run])
     assert isinstance(good, ReadRun)
@@ -104,7 +101,6 @@ def test_a_run_without_a_current_judgement_is_refused_with_the_command(own_run: 
 
 
 def test_a_judgement_of_another_version_is_refused(own_run: Path) -> None:
-    """Whatever else is in it."""
     kept = json.loads((own_run / FILE).read_text())
     for other in (NUMBERS + 1, NUMBERS - 1, None):
         (own_run / FILE).write_text(json.dumps({**kept, "numbers": other, "studies": "of another form"}))
@@ -117,9 +113,8 @@ def test_a_judgement_of_another_version_is_refused(own_run: Path) -> None:
 def test_the_judged_numbers_are_those_of_their_version(tmp_path: Path) -> None:
     """A recorded run gives the numbers of this version.
 
-    Where they are to change, raise `NUMBERS`: judgements that runs keep are then made again. The text that this test
-    compares is that of `PYTHONPATH=. python
-    tests/test_gather_kept.py > tests/golden/judged.json`.
+    If they have to change, raise `NUMBERS`, so that kept judgements are made again. The expected text is the output of
+    `PYTHONPATH=. python tests/test_gather_kept.py > tests/golden/judged.json`.
     """
     expected, found = json.loads(GOLDEN.read_text()), golden(tmp_path)
     assert NUMBERS == expected["numbers"], "write the golden file again"
@@ -127,7 +122,7 @@ def test_the_judged_numbers_are_those_of_their_version(tmp_path: Path) -> None:
 
 
 def test_the_newest_run_is_that_of_the_clock(one_run: Path, tmp_path: Path) -> None:
-    """Wherever its machine is: 20:00 in London is later than 01:30 of the next day in Tokyo."""
+    """Time zones count: 20:00 in London is later than 01:30 of the next day in Tokyo."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost(), seed=2)
     tokyo, london = (one for one in compare.read([one_run, tmp_path]) if isinstance(one, ReadRun))
     places = [
@@ -183,7 +178,6 @@ def test_a_judgement_of_other_results_is_not_believed(own_run: Path, what: str) 
 
 
 def test_a_look_and_a_copy_change_no_judgement(own_run: Path, tmp_path: Path) -> None:
-    """Only the results count, and neither how often they were opened nor where they are."""
     before = read_kept(own_run)
     for _ in range(2):
         store = results.reopen(own_run)
@@ -198,7 +192,7 @@ def test_a_look_and_a_copy_change_no_judgement(own_run: Path, tmp_path: Path) ->
 
 
 def test_a_run_whose_log_is_left_keeps_its_judgement(own_run: Path) -> None:
-    """It was ended by force: what is in the log counts, too."""
+    """The run was killed: entries in the log count, too."""
     with closing(sqlite3.connect(own_run / "results.sqlite")) as database:
         database.execute("pragma journal_mode = wal")
         database.execute("update cell set title = 'another'")
@@ -216,7 +210,7 @@ def test_numbers_of_no_run_are_one_line(own_run: Path) -> None:
 
 
 def test_an_end_beyond_all_numbers_is_kept_as_none(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look costs confidence, and after many of them few blocks have such ends."""
+    """Each look costs confidence, so that few blocks have infinite ends after many looks."""
     monkeypatch.setattr("tollbar.analysis.kept._MOST", 1.2)
     tolls = compare.keep(analysis.judge(results.read(own_run))).studies[0].tolls
     assert {True, False} == {toll.high is None for toll in tolls}
@@ -224,7 +218,7 @@ def test_an_end_beyond_all_numbers_is_kept_as_none(own_run: Path, monkeypatch: p
 
 
 def golden(folder: Path) -> dict[str, Any]:
-    """The judged numbers of a recorded run, to six significant figures, as the golden file has them."""
+    """Return the judged numbers of a recorded run, to six significant figures, as the golden file has them."""
     with tarfile.open(RECORDED) as archive:
         archive.extractall(folder, filter="data")
     kept = compare.keep(analysis.judge(results.read(folder / "run")))

@@ -1,4 +1,4 @@
-"""The page of many runs in a browser: what its filters leave, by keyboard too, and that it asks for nothing."""
+"""The page of many runs in a browser: filters, keyboard, no requests to the network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOSTILE = '</script><img src=x onerror="document.title=1">'
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gathered, Path]:
-    """Three machines, one of a hostile name, of which one finds otherwise; and their page."""
+    """Return three gathered machines, one with a hostile name and one with different results, and their page."""
     folder = tmp_path_factory.mktemp("fleet")
     for number, (cpu, flags, sha_512) in enumerate(
         (("CPU one", ("aes", "avx2"), 1500.0), ("CPU two", ("aes",), 700.0), (HOSTILE, ("aes",), 1500.0))
@@ -43,7 +43,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gathered, Path]:
 def test_the_page_is_drawn_and_asks_for_nothing(
     browser: webdriver.Chrome, fleet: tuple[Gathered, Path], width: int, dark: bool
 ) -> None:
-    """Each toll on each machine, as it was judged; nothing of a name is run, and no sideways scrolling."""
     found, path = fleet
     open_page(browser, path, width=width, dark=dark)
     assert [] == browser.get_log("browser")
@@ -65,13 +64,12 @@ def test_the_page_is_drawn_and_asks_for_nothing(
 
 
 def shown(browser: webdriver.Chrome) -> tuple[int, int]:
-    """How many rows and how many machines stand there."""
+    """Return the number of visible rows and machines."""
     rows = browser.find_elements(By.CSS_SELECTOR, ".matrix tbody tr")
     return len(rows), len(browser.find_elements(By.CSS_SELECTOR, ".matrix thead th")) - 1
 
 
 def test_filters_leave_what_they_say(browser: webdriver.Chrome, fleet: tuple[Gathered, Path]) -> None:
-    """By processor, flag, name and whether machines differ; what is left is said."""
     found, path = fleet
     open_page(browser, path)
     every = len(found.rows), 3
@@ -88,7 +86,7 @@ def test_filters_leave_what_they_say(browser: webdriver.Chrome, fleet: tuple[Gat
         status = browser.find_element(By.CSS_SELECTOR, ".matrix [role=status]").text
         assert f"{expected} of 3 machines" in status
         select.select_by_index(0)
-    # By keyboard alone, as all of it can be used.
+    # By keyboard alone, which must reach everything.
     differing = browser.find_element(By.CSS_SELECTOR, "input.differing")
     differing.send_keys(Keys.SPACE)
     assert sum(row.differs for row in found.rows) == shown(browser)[0]
@@ -98,7 +96,6 @@ def test_filters_leave_what_they_say(browser: webdriver.Chrome, fleet: tuple[Gat
 
 
 def test_each_run_is_linked_to(browser: webdriver.Chrome, fleet: tuple[Gathered, Path]) -> None:
-    """Beside its machine and what that is."""
     _, path = fleet
     open_page(browser, path)
     links = browser.find_elements(By.XPATH, "//section[h2='The runs']//a")
@@ -108,7 +105,6 @@ def test_each_run_is_linked_to(browser: webdriver.Chrome, fleet: tuple[Gathered,
 
 
 def test_many_rows_are_shown_in_parts(browser: webdriver.Chrome, fleet: tuple[Gathered, Path]) -> None:
-    """No more cells than a browser lays out in a moment; the keyboard leads on."""
     _, path = fleet
     text = path.read_text("utf-8")
     few = path.with_name("few.html")

@@ -1,4 +1,4 @@
-"""Flags that go with verdicts: told where chance seldom gives as much, and compared with chance in any case."""
+"""Flags that go with verdicts: reported only if chance rarely gives as much, and always compared with chance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOTH = (Verdict.COSTS, Verdict.SAVES)
 
 
 def _machines(*flags: str) -> list[Machine]:
-    """A machine of each word of flags, each of its own processor."""
+    """Return a machine for each word of flags, each with its own processor."""
     return [Machine(Fingerprint(cpu=f"CPU {n}", flags=one.split())) for n, one in enumerate(flags)]
 
 
@@ -27,7 +27,7 @@ def _row(verdicts: dict[int, Verdict], number: int = 0) -> TollRow:
 
 
 def _coins(chance: Random, processors: int, rows: int) -> Patterns:
-    """Verdicts that are coins, on processors with six flags that half of them have."""
+    """Return random verdicts on processors with six flags that half of them have."""
     halves = [chance.sample(range(processors), processors // 2) for _ in range(6)]
     machines = _machines(*(" ".join(f"f{n}" for n, half in enumerate(halves) if p in half) for p in range(processors)))
     made = [_row({p: chance.choice(BOTH) for p in range(processors)}, n) for n in range(rows)]
@@ -36,7 +36,8 @@ def _coins(chance: Random, processors: int, rows: int) -> Patterns:
 
 @pytest.mark.parametrize(("with_", "without", "is_told"), [(2, 2, False), (3, 3, False), (3, 4, True), (4, 4, True)])
 def test_a_pattern_needs_processors_enough(with_: int, without: int, is_told: bool) -> None:
-    """Of six processors, three with a flag, one of ten ways to deal it out gives the same; of seven one of 35."""
+    """With six processors, three of them with a flag, one of ten assignments separates as well; with seven, one
+    of 35."""
     machines = _machines(*["aes sha"] * with_, *["aes"] * without)
     verdicts = {n: BOTH[n >= with_] for n in range(with_ + without)}
     found = find_patterns([_row(verdicts, n) for n in range(3)], machines)
@@ -53,7 +54,7 @@ def test_what_is_decided_on_one_processor_of_a_side_is_none() -> None:
 
 
 def test_machines_of_one_processor_are_dealt_out_together() -> None:
-    """Eight machines of four processors are four: one of three ways gives the same."""
+    """Eight machines of four processors count as four: one of three assignments separates as well."""
     machines = [Machine(one.fingerprint) for one in _machines("sha", "sha", "", "") for _ in range(2)]
     found = find_patterns([_row({n: BOTH[n >= 4] for n in range(8)})], machines)
     assert (1, 0, 1, 24) == (found.tolls, len(found.told), found.not_told, found.shuffles)
@@ -64,7 +65,7 @@ def test_machines_of_one_processor_are_dealt_out_together() -> None:
 def test_coins_seldom_make_a_pattern(
     monkeypatch: pytest.MonkeyPatch, processors: int, rows: int, repetitions: int
 ) -> None:
-    """Where every separating flag was told, 30 coins on six processors made a pattern in 98 of 100 runs."""
+    """If every separating flag was reported, 30 random tolls on six processors made a pattern in 98 of 100 runs."""
     monkeypatch.setattr("tollbar.decide.compare.patterns.MOST_SHUFFLES", 200)
     chance, told, separated = Random(5), 0, 0
     for _ in range(repetitions):
@@ -77,7 +78,7 @@ def test_coins_seldom_make_a_pattern(
 
 
 def test_what_is_so_is_found_among_coins() -> None:
-    """A flag that decides twelve tolls of forty, on ten processors; the others are coins."""
+    """One flag decides twelve of forty tolls on ten processors; the others are random."""
     chance = Random(3)
     machines = _machines(*(("sha " if n < 5 else "") + ("odd" if n % 2 else "") for n in range(10)))
     rows = [_row({p: BOTH[p >= 5] if n < 12 else chance.choice(BOTH) for p in range(10)}, n) for n in range(40)]

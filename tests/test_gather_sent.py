@@ -1,4 +1,4 @@
-"""Runs that others sent: each is read, or refused in one line, and nothing is read that is not the run's."""
+"""Runs from other senders: each is read or refused in one line, and nothing outside the run is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _said(run: Path, **more: object) -> None:
     said = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**said, **more}))
     kept = json.loads((run / FILE).read_text())
-    # As a sender would have it who wants it believed.
+    # A consistent digest, as a sender who wants to be believed would write it.
     (run / FILE).write_text(json.dumps(kept | {"of": _state(run)}))
 
 
@@ -56,7 +56,7 @@ def _cut(run: Path) -> None:
 
 
 def _viewed(run: Path) -> None:
-    """A view that never ends under a table's name; the judgement is one of these results."""
+    """Replace a table by a view without an end; the judgement matches these results."""
     with sqlite3.connect(run / "results.sqlite") as database:
         database.executescript(
             "drop table trial; create view trial as with recursive n(i) as (select 1 union all select i + 1 from"
@@ -104,14 +104,12 @@ HOSTILE: Mapping[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_what_others_send_is_a_reason(own_run: Path, what: str) -> None:
-    """One line each, and nothing read that is not the run's."""
     spoil, expected = HOSTILE[what]
     spoil(own_run)
     assert expected in reason_of(own_run)
 
 
 def test_a_database_of_others_is_not_opened(own_run: Path) -> None:
-    """Whatever its tables are, the judgement is read, and no look is noted."""
     _viewed(own_run)
     before = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
     (found,) = compare.read([own_run])
@@ -120,7 +118,6 @@ def test_a_database_of_others_is_not_opened(own_run: Path) -> None:
 
 
 def test_reading_ends(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is asked of the results of another's making."""
     endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
     monkeypatch.setattr(database, "LEAST_S", 0)
     monkeypatch.setattr("tollbar.results.looks.reach", lambda database: database.execute(endless).fetchall())
@@ -129,7 +126,6 @@ def test_reading_ends(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_kept_by_others_is_checked(own_run: Path) -> None:
-    """A judgement that is not as it is written here is none; one with a control character is a reason."""
     kept = json.loads((own_run / FILE).read_text())
     kept["studies"][0]["question"] = "\x1b]0;title\x07"
     (own_run / FILE).write_text(json.dumps(kept))
@@ -140,7 +136,7 @@ def test_what_is_kept_by_others_is_checked(own_run: Path) -> None:
     assert "`judged.json` is not as Tollbar writes it; `tollbar report " in reason_of(own_run)
 
 
-# A folder for all examples, and time for each on a busy machine.
+# All examples share a folder, and each gets time on a busy machine.
 UNCHECKED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 JSONS = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=20),
@@ -152,7 +148,6 @@ JSONS = some.recursive(
 @settings(max_examples=share.of(10, 60), deadline=None, suppress_health_check=UNCHECKED)
 @given(key=some.sampled_from(["fingerprint", "studies", "started", "providers", "tollbar", "schema"]), value=JSONS)
 def test_whatever_a_run_says_is_read_or_refused(one_run: Path, tmp_path: Path, key: str, value: Any) -> None:
-    """Any value in the place of any key: a run or a reason, and text that can be shown."""
     run = tmp_path / "any"
     shutil.rmtree(run, ignore_errors=True)
     shutil.copytree(one_run, run)
@@ -172,8 +167,7 @@ KEPT = ["threshold", "noise_floor", "load", "family", "parameters", "cells", "to
 @settings(max_examples=share.of(10, 60), deadline=None, suppress_health_check=UNCHECKED)
 @given(place=some.sampled_from(KEPT), value=JSONS)
 def test_whatever_a_run_keeps_can_be_shown(one_run: Path, own_run: Path, place: str, value: Any) -> None:
-    """Any value in any place of what was judged: believed where it is of its type, else refused."""
-    # Not that of the example before, which may have been believed.
+    # Restore the judgement, because the example before may have been accepted.
     kept = json.loads((one_run / FILE).read_text())
     *way, last = place.split("/")
     at = kept["studies"][0]
@@ -197,7 +191,6 @@ def _state(run: Path) -> str:
 
 
 def test_refused_runs_give_status_1(tollbar: Tollbar, own_run: Path, tmp_path: Path) -> None:
-    """Each is a row, and what is left is told."""
     _schema(Path(shutil.copytree(own_run, tmp_path / "runs" / "old")))
     done = tollbar("compare", "--by", "machine", tmp_path / "runs")
     assert 1 == done.returncode

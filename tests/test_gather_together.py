@@ -1,4 +1,4 @@
-"""Several runs of one machine: one interval of all, on which the verdict is; more runs decide more."""
+"""Several runs of one machine: one verdict from a joint interval, and more decisions with more runs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tollbar.decide.compare.words import gather_answer
 
 TERMS = Terms(0.03, 1)
 CELL = KeptCell({"choice": "x"}, "p 1", None, Standing.ACCEPTABLE)
-# Within a run, of the logarithm: with twelve blocks one run finds a true ×1.05 in some 93 of 100.
+# Spread within a run, of the logarithm: with twelve blocks one run finds a true ×1.05 in some 93 of 100.
 WITHIN, FREEDOM = 0.0051, 11
 _quantile = cache(student)
 
 
 def _run(chance: Random, ratio: float, between: float = 0.0, within: float = WITHIN) -> Interval:
-    """A run's ratio: its own true one is somewhat otherwise, and its interval knows of what is within it alone."""
+    """Return a run's ratio: its true one differs between runs, and its interval covers the spread within it alone."""
     log = math.log(ratio) + chance.gauss(0, between) + chance.gauss(0, within)
     half = _quantile(FREEDOM, 0.96) * within * math.sqrt(chance.gammavariate(FREEDOM / 2, 2) / FREEDOM)
     return Interval(exp(log), exp(log - half), exp(log + half), 0.96, FREEDOM + 1, freedom=FREEDOM)
@@ -68,7 +68,7 @@ def _place(runs: Sequence[Interval], repeats: Sequence[Interval] = (), noisy: Se
 
 
 def _shares(chance: Random, repetitions: int, runs: int, ratio: float, between: float = 0.0) -> dict[str, float]:
-    """How often all runs together are called what, and how often every run says the same that costs."""
+    """Return how often the joint interval gives each result, and how often every single run gives *costs*."""
     found = dict.fromkeys(["costs", "free", "covers", "each"], 0.0)
     for _ in range(repetitions):
         place = _place(
@@ -87,7 +87,7 @@ REPETITIONS = [100, pytest.param(2000, marks=pytest.mark.coverage)]
 
 @pytest.mark.parametrize("repetitions", REPETITIONS)
 def test_more_runs_decide_more(repetitions: int) -> None:
-    """Where each run has to say the same of a true ×1.05, 1, 5 and 20 runs decide in 90, 65 and 16 of 100."""
+    """With a required agreement of all runs, a true ×1.05 is decided in 90, 65 and 16 of 100 by 1, 5 and 20 runs."""
     by_runs = {runs: _shares(Random(runs), repetitions, runs, 1.05) for runs in (1, 2, 5, 20)}
     power = [one["costs"] for one in by_runs.values()]
     assert power == sorted(power)
@@ -98,7 +98,7 @@ def test_more_runs_decide_more(repetitions: int) -> None:
 @pytest.mark.parametrize("repetitions", REPETITIONS)
 @pytest.mark.parametrize("runs", [2, 5, 20])
 def test_seldom_is_a_decision_false(repetitions: int, runs: int) -> None:
-    """At the border of ×1.03, which is neither, also where runs differ by as much again as each is wrong."""
+    """A true ×1.03, the border, has no right verdict; runs also differ by as much again as the error of each."""
     chance, more = Random(runs), 1.0 if repetitions > 500 else 2.0
     for between in (0.0, WITHIN):
         found = _shares(chance, repetitions, runs, 1.03, between)
@@ -127,7 +127,7 @@ def test_runs_that_differ_have_a_wide_interval() -> None:
 
 
 def test_noise_that_all_repeats_share_decides_nothing() -> None:
-    """A/A pairs that come out 5 % apart in each run: so may be what is said of equals, however many runs there are."""
+    """A/A pairs that differ by 5 % in each run: equal cells may differ by as much, whatever the number of runs."""
     chance = Random(1)
     both = [[_run(chance, 1.05) for _ in range(20)] for _ in range(2)]
     assert Verdict.UNCLEAR is _place(*both).verdict
@@ -160,7 +160,7 @@ def test_ratios_as_disturbed_are_not_combined_with_others() -> None:
     [(5e-324, 9e14, 0.96, 0.1), (1.0, 1.0, 0.96, 11.0), (0.9, 1.1, 0.0, 11.0), (0.9, 1.1, 1.0, 0.1)],
 )
 def test_whatever_others_sent_has_an_answer(low: float, high: float, confidence: float, freedom: float) -> None:
-    """A sender may write any interval: what comes of it is a number, or no interval."""
+    """A sender may write any interval: the result is a number, or no interval."""
     sent = Interval(1.0, low, high, confidence, 5, freedom=freedom)
     for several in ((sent, sent), (sent, _run(Random(1), 1.0), sent)):
         found = combined(several)
@@ -168,7 +168,6 @@ def test_whatever_others_sent_has_an_answer(low: float, high: float, confidence:
 
 
 def test_all_forms_say_what_runs_are_together(one_run: Path, tmp_path: Path) -> None:
-    """The ratio of all with its interval, next to the range of the runs' own."""
     run_of(tmp_path, fingerprint("Example CPU 1"), cost(sha_512=1600.0), seed=2)
     found = told(one_run, tmp_path)
     (toll, *_) = [one for one in document(found).tolls if one.cell["choice"] == "sha-512" and one.on[0].together]

@@ -1,4 +1,4 @@
-"""Kerberos and NTLM: the load client's side of them, against a real KDC and Apache's mod_auth_gssapi."""
+"""Kerberos and NTLM: the load client, against a real KDC and Apache's mod_auth_gssapi."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ INSTALL = "apt-get install krb5-kdc krb5-admin-server apache2 libapache2-mod-aut
 REALM = "TOLLBAR.TEST"
 ACCOUNTS = {f"u{index:05d}": f"password-{index}" for index in range(4)}
 BYTES = 1000
-# The directory says of its tickets that they may be accompanied by the user's own, and the client does so.
+# The directory marks this service as trusted for delegation, and the client forwards the user's ticket to it.
 TRUSTED = "HTTP/web3.tollbar.test"
 FORWARDED = {"service": "HTTP@web3.tollbar.test", "delegate": True}
 
-# Location to what decides how often it authenticates.
+# Configuration of each location, which decides how often it authenticates.
 WITH_KEYS = "GssapiAllowedMech krb5\nGssapiCredStore keytab:{folder}/keytab\n"
 LOCATIONS = {
     "request": WITH_KEYS,
@@ -105,7 +105,7 @@ LOADED = ["mpm_event", "authn_core", "authz_core", "authz_user", "auth_gssapi", 
 
 @dataclass(frozen=True)
 class Site:
-    """A KDC and a web server that knows its users."""
+    """KDC and a web server that knows its users."""
 
     folder: Path
     ports: Mapping[str, int]
@@ -123,7 +123,7 @@ class Site:
         )
 
     def start(self, name: str, *words: str, **more: Any) -> None:
-        """Starts a server, and waits until it listens."""
+        """Start a server, and wait until it listens."""
         with (self.folder / f"{name}.out").open("wb") as out:
             self.processes[name] = subprocess.Popen(
                 words, env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **more
@@ -141,12 +141,12 @@ class Site:
         process.wait(timeout=PATIENCE_S)
 
     def authentications(self) -> int:
-        """How often the web server has authenticated."""
+        """Return how often the web server has authenticated."""
         log = (self.folder / "error.log").read_text()
         return log.count("GSSapiImpersonate not On") - log.count("Already established context found")
 
     def issued(self) -> dict[str, int]:
-        """How many tickets the directory has given: of users, and for services."""
+        """Return how many tickets the directory has issued: to users, and for services."""
         log = (self.folder / "kdc.log").read_text()
         return {kind: len(re.findall(f"{kind}_REQ.*ISSUE", log)) for kind in ("AS", "TGS")}
 
@@ -166,7 +166,7 @@ class Site:
     def load(
         self, mode: str, location: str, exchange: dict[str, Any], chunks: Sequence[int] = (), **more: Any
     ) -> list[dict[str, Any]]:
-        """What the load client answers, line by line; each chunk is of so many operations at least."""
+        """Return the load client's answers; each chunk has at least the given number of operations."""
         load = {
             "address": f"127.0.0.1:{self.ports['web']}",
             "host": "web1.tollbar.test",
@@ -181,7 +181,7 @@ class Site:
         }
         advances = [{"advance": {"seconds": 0.001, "operations": operations}} for operations in chunks]
         lines = [{"contract": 2, "mode": mode, "provider": {"kind": "load"}, "seed": 7, "load": load}, *advances]
-        # Nothing of it may depend on what the user has.
+        # The result must not depend on the user's environment.
         bare = {"PATH": PATH, "HOME": str(self.folder), "KRB5CCNAME": f"FILE:{self.folder}/must-not-be-made"}
         text = "".join(json.dumps(line) + "\n" for line in lines)
         done = subprocess.run(
@@ -210,7 +210,7 @@ def write(path: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A KDC with a few users and two services, of which the web server is one."""
+    """Yield a KDC with a few users and two services, one of which is the web server."""
     missing = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
     missing += [str(path) for path in (MODULES / "mod_auth_gssapi.so", NTLM_MODULE) if not path.exists()]
     if missing:
@@ -247,7 +247,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def configuration(values: Mapping[str, Any]) -> str:
-    """The web server's configuration."""
+    """Return the web server's configuration."""
     loaded = [f"LoadModule {name}_module {MODULES}/mod_{name}.so" for name in LOADED]
     locations = [
         f"<Location /{name}>\nAuthType GSSAPI\nAuthName tollbar\nRequire valid-user\n"
@@ -278,7 +278,6 @@ PROOFS: list[tuple[str, str, dict[str, Any], list[str]]] = [
 def test_right_users_are_let_in_and_all_others_refused(
     site: Site, location: str, scheme: str, settings: dict[str, Any], refused: list[str]
 ) -> None:
-    """The server saw the user that signed in; what is wrong or said twice is refused; nothing is left untried."""
     (answer,) = site.load("verify", location, site.exchange(scheme, **settings))
     assert "ok" == answer["outcome"], answer
     proof = answer["proof"]
@@ -286,7 +285,7 @@ def test_right_users_are_let_in_and_all_others_refused(
     assert [] == proof["not_tried"]
     for expected in refused:
         assert any(re.fullmatch(expected, words) for words in proof["refused"]), (expected, proof["refused"])
-    # Behind the engine's own name stands the library that made the tokens.
+    # The receipt names the library that made the tokens after the engine.
     assert "MIT krb5-" in answer["receipt"]["provider"]
 
 
@@ -298,13 +297,12 @@ def test_right_users_are_let_in_and_all_others_refused(
     ],
 )
 def test_a_ticket_is_forwarded_to_whom_the_directory_trusts(site: Site, settings: dict[str, Any], words: str) -> None:
-    """And to no other: where that is not what was said of the account, its proof fails."""
     (answer,) = site.load("verify", "request", site.exchange("kerberos", **settings))
     assert "failed" == answer["outcome"]
     assert words in answer["reason"]
 
 
-# Settings of a load, what a request carries at least and at most, and whether the server authenticates each.
+# Settings of a load, limits of a request's bytes, and whether the server authenticates each request.
 PERSISTENCE: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], tuple[int, int], bool]] = {
     "each request": ("request", "kerberos", {}, {}, (700, 2000), True),
     "each request, made ahead": ("request", "kerberos", {"ahead": True}, {}, (700, 2000), True),
@@ -327,7 +325,6 @@ PERSISTENCE: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], tuple[int
 
 @pytest.mark.parametrize("case", PERSISTENCE)
 def test_a_server_authenticates_as_often_as_asked(site: Site, case: str) -> None:
-    """Each operation is right, carries a token only where it should, and only then is authenticated."""
     location, scheme, settings, more, (least, most), each = PERSISTENCE[case]
     before = site.authentications()
     *lines, end = site.load("measure", location, site.exchange(scheme, **settings), [20, 20], **more)
@@ -338,12 +335,12 @@ def test_a_server_authenticates_as_often_as_asked(site: Site, case: str) -> None
     for chunk in chunks:
         assert least < chunk["observed"]["bytes_sent"] / chunk["operations"] < most
     authenticated = site.authentications() - before
-    # Each user once, before anything is accounted for.
+    # Each user signs in once, before anything is accounted for.
     assert authenticated >= requests if each else authenticated == 2
 
 
 def test_a_sign_on_is_an_exchange_with_the_directory(site: Site) -> None:
-    """Each sign-on fetches a ticket of its user, and one for the service; a request's tickets were there before."""
+    """A sign-on fetches a user's ticket and one for the service; a request uses tickets fetched before."""
     for operation in ("sign-on", "request"):
         before = site.issued()
         *_, end = site.load("measure", "request", site.exchange("kerberos", operation=operation), [20])
@@ -354,7 +351,7 @@ def test_a_sign_on_is_an_exchange_with_the_directory(site: Site) -> None:
 
 
 def test_tickets_are_kept_for_the_next_trial(site: Site) -> None:
-    """The next trial of requests fetches none; a sign-on and a proof do. They are their owner's alone to read."""
+    """The next trial of requests fetches no tickets; sign-ons and proofs do. Only the owner can read the files."""
     kept = site.folder / "tickets"
     trials = [("measure", "request", False), ("measure", "request", True), ("measure", "sign-on", False)]
     for mode, operation, has_all in [*trials, ("verify", "request", False)]:
@@ -370,7 +367,6 @@ def test_tickets_are_kept_for_the_next_trial(site: Site) -> None:
 
 
 def test_tickets_that_are_old_are_fetched_anew(site: Site) -> None:
-    """Long before they run out."""
     kept = site.folder / "aging"
     exchange = site.exchange("kerberos", tickets=str(kept))
     for hours, has_all in [(0, False), (3, True), (5, False), (0, True)]:
@@ -383,7 +379,6 @@ def test_tickets_that_are_old_are_fetched_anew(site: Site) -> None:
 
 
 def test_tickets_that_cannot_be_kept_are_named(site: Site) -> None:
-    """Where the folder cannot be made, the trial fails and says which."""
     exchange = site.exchange("kerberos", tickets=str(site.folder / "krb5.conf" / "tickets"))
     *_, end = site.load("measure", "request", exchange, [1])
     assert "failed" == end["outcome"]
@@ -401,7 +396,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_work_says_why(site: Site, case: str) -> None:
-    """A failure, in the words of the library where it has any."""
     settings, words = WRONG[case]
     *_, end = site.load("measure", "request", site.exchange("kerberos", **settings), [1])
     assert "failed" == end["outcome"]
@@ -409,7 +403,6 @@ def test_what_does_not_work_says_why(site: Site, case: str) -> None:
 
 
 def test_a_directory_that_is_gone_is_named(site: Site) -> None:
-    """The trial fails in the words of the library."""
     site.stop("kdc")
     try:
         *_, end = site.load("measure", "request", site.exchange("kerberos"), [1])
@@ -421,7 +414,6 @@ def test_a_directory_that_is_gone_is_named(site: Site) -> None:
 
 @pytest.mark.parametrize("scheme", ["kerberos", "ntlm"])
 def test_the_embedded_server_does_not_offer_it(scheme: str) -> None:
-    """It says so, and does not start."""
     config = {"listen": "127.0.0.1:0", "sign_in": {"scheme": scheme}}
     done = subprocess.run(
         [str(engine()), "serve"],

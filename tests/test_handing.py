@@ -1,4 +1,4 @@
-"""What components of root's lab find in their directories, and what one gives to another."""
+"""Files in the directories of components started by root's lab, and files handed from one to another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def work_dir(tmp_path: Path) -> Path:
 
 
 def test_what_the_lab_has_rendered_is_given_as_it_was_rendered(work_dir: Path, tmp_path: Path) -> None:
-    """A component that has changed its own krb5.conf changes nothing for others."""
+    """A component that changes its own krb5.conf changes nothing for others."""
     (work_dir / "krb5.conf").write_text("include /of/another")
     (work_dir / "web1.keytab").write_text("key")
     (work_dir / "other.so").write_text("code")
@@ -41,7 +41,7 @@ def test_what_the_lab_has_rendered_is_given_as_it_was_rendered(work_dir: Path, t
 
 
 def of_another(path: Path) -> None:
-    """A link to a file that only the lab can read."""
+    """Make a link to a file that only the lab can read."""
     path.symlink_to("/etc/shadow")
 
 
@@ -80,7 +80,7 @@ def test_too_many_files_are_not_given(work_dir: Path, tmp_path: Path) -> None:
 
 
 def test_each_reader_has_copies_of_its_own(at: Sandbox) -> None:
-    """Of the files that only the lab can read, and of no others; the longest name is the right one."""
+    """Only files that the lab alone can read are copied; the longest matching name counts."""
     if os.geteuid() != 0:
         lacking("accounts of their own are for what root has started")
     store, reader = at.directory / "directory-1-given", at.directory / "web-2"
@@ -98,7 +98,7 @@ def test_each_reader_has_copies_of_its_own(at: Sandbox) -> None:
     assert {"A": f"x {copies}, {copies}2"} == own["environment"]
     assert told["files"] == own["files"]
     assert ["directory-1-given-key", "directory-1-given-key2"] == sorted(os.listdir(at.copies_of(reader)))
-    # The folder is the lab's: no process of the account can put a link in the place of a copy.
+    # The folder is the lab's: no process of the account can replace a copy by a link.
     about = at.copies_of(reader).stat()
     assert (os.geteuid(), 0o711) == (about.st_uid, stat.S_IMODE(about.st_mode))
     for path in at.copies_of(reader).iterdir():
@@ -107,7 +107,6 @@ def test_each_reader_has_copies_of_its_own(at: Sandbox) -> None:
 
 
 def test_accounts_are_a_run_s_own(at: Sandbox) -> None:
-    """The same one for each start of a component, another for each other one, and none that has a name."""
     if not confined.has_accounts():
         assert at.account_of("nginx/web") is None
         return
@@ -122,7 +121,6 @@ def test_accounts_are_a_run_s_own(at: Sandbox) -> None:
 
 
 def test_accounts_with_processes_are_left_to_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Numbers of which none has a process are drawn; where there are none it is one line."""
     used = {confined.FIRST_ACCOUNT + confined.ACCOUNTS * number for number in range(13)}
     monkeypatch.setattr(confined, "_users", lambda: used)
 
@@ -138,7 +136,7 @@ def test_accounts_with_processes_are_left_to_them(monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_two_runs_have_the_same_accounts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nor while neither has a process of them: between two servers, or when both have just begun."""
+    """This holds between two servers, too, and when both runs have just begun."""
     monkeypatch.setattr(confined, "_users", set)
     runs = [confined.take_numbers(tmp_path / "locks") for _ in range(14)]
     assert 14 * confined.ACCOUNTS == len({number for run in runs for number in run.free})
@@ -152,7 +150,7 @@ def test_no_two_runs_have_the_same_accounts(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_runs_take_accounts_where_no_lock_can_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A system whose `/run` is for reading alone, or another user's: only processes are looked at."""
+    """If `/run` is read-only or another user's, only running processes are checked."""
     monkeypatch.setattr(confined, "_users", set)
     (tmp_path / "file").touch()
     assert confined.ACCOUNTS == len(confined.take_numbers(tmp_path / "file" / "locks").free)
@@ -164,7 +162,6 @@ def test_runs_take_accounts_where_no_lock_can_be_kept(monkeypatch: pytest.Monkey
 
 
 def test_a_link_in_the_place_of_a_log_is_not_followed(at: Sandbox, fake: FakeServer, tmp_path: Path) -> None:
-    """Logs are in a folder of the lab's, and are opened as the files that they are."""
     victim = tmp_path / "victim"
     victim.write_text("as it was")
     found = fake.of(fake.component())
@@ -175,7 +172,7 @@ def test_a_link_in_the_place_of_a_log_is_not_followed(at: Sandbox, fake: FakeSer
 
 
 def test_of_a_log_only_the_end_is_read(at: Sandbox, fake: FakeServer) -> None:
-    """A component may make its own as long as it likes, without writing: this one is larger than any memory."""
+    """A component may make a sparse log of any length: this one is larger than any memory."""
     assert at.logs is not None
     found = fake.of(fake.component())
     with start(at, found) as server:
@@ -190,7 +187,6 @@ def test_of_a_log_only_the_end_is_read(at: Sandbox, fake: FakeServer) -> None:
 
 
 def test_what_others_can_reach(tmp_path: Path) -> None:
-    """A file is reached through folders that all may pass, both those of the link and those of what it leads to."""
     (tmp_path / "closed").mkdir(mode=0o700)
     inner = tmp_path / "closed" / "program"
     inner.write_text("")

@@ -1,4 +1,4 @@
-"""The answer to a question: the cheapest in good standing with its cost, and of others only what was judged."""
+"""The answer to a question: the cheapest choice of good standing with its cost, and verdicts on the others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tollbar.report.terminal import show_judgement, streams
 from tollbar.study.plan.pairs import contrasted
 
 X = "×\u00a0"
-# Four lines of a wide terminal, and eight of a narrow one.
+# Four lines of a wide terminal, eight of a narrow one.
 MOST_LETTERS = 480
 EXAMPLES: dict[str, Callable[[], StudyJudgement]] = {
     "digests": digests,
@@ -48,7 +48,6 @@ def study(request: pytest.FixtureRequest) -> StudyJudgement:
 
 
 def test_the_answer_names_the_cheapest_in_good_standing_and_what_others_cost_beside_it() -> None:
-    """First the cheapest, then the others by their verdicts, last what would save and should not be chosen."""
     argon2id = "“Argon2id, 19 MiB, 2 passes” takes 98.5 ms (the run cannot tell whether that is more)"
     expected = (
         f"PBKDF2-SHA256, 600,000 (acceptable): 97.9 ms of CPU a hash. {argon2id.replace('” ', '” (recommended) ')}.",
@@ -61,7 +60,6 @@ def test_the_answer_names_the_cheapest_in_good_standing_and_what_others_cost_bes
 
 
 def test_strengths_are_said_and_what_more_strength_costs() -> None:
-    """The cheapest has its bits; the cheapest of more bits follows."""
     line, *rest = answer(digests())
     assert line.startswith(
         "SHA-256 (acceptable, 128 bits): 174 ns of CPU per digest (at 64 B, on openssl 3.0.19), 10.4 µs (at 16 KiB); "
@@ -74,7 +72,6 @@ def test_strengths_are_said_and_what_more_strength_costs() -> None:
 
 
 def test_no_place_has_something_cheaper_in_good_standing_than_what_is_named_first(study: StudyJudgement) -> None:
-    """But for what is judged to cost the same; and neither the null choice nor a broken one is named as the answer."""
     pairs = Compared(study)
     found = places(study)
     assert found
@@ -87,7 +84,6 @@ def test_no_place_has_something_cheaper_in_good_standing_than_what_is_named_firs
 
 
 def test_without_a_judgement_only_costs_are_said(study: StudyJudgement) -> None:
-    """A verdict that nothing was judged by is worse than none."""
     study = replace(study, tolls=(), contrasts=(), claims=(), tables=())
     for text in answer(study):
         for word in (" more (", "cannot tell", "would save", "the same within", "protection costs"):
@@ -96,7 +92,6 @@ def test_without_a_judgement_only_costs_are_said(study: StudyJudgement) -> None:
 
 
 def test_an_unclear_verdict_is_said_to_be_unclear(study: StudyJudgement) -> None:
-    """Neither that it costs nor that it saves, nor by how much."""
     study = replace(study, tolls=tuple(replace(t, verdict=Verdict.UNCLEAR) for t in study.tolls), contrasts=())
     said = " ".join(answer(study))
     pairs = Compared(study)
@@ -108,10 +103,9 @@ def test_an_unclear_verdict_is_said_to_be_unclear(study: StudyJudgement) -> None
 @pytest.mark.share(10)
 @pytest.mark.parametrize("name", shipped())
 def test_no_answer_gives_up_a_threat_without_naming_it(name: str) -> None:
-    """Each answer of a shipped study is acceptable, and names what the default mitigates and it does not."""
     study = fabricated(name)
     if is_asked(study) or told_apart(study):
-        return  # Its answer names nothing to take: it says what threads cost, or whether changes add up.
+        return  # The answer names no choice: it is about the cost of threads, or whether changes add up.
     family, telling = study.about.family, Telling(study)
     said = " ".join(answer(study))
     for place in telling.places:
@@ -131,7 +125,6 @@ def test_no_answer_gives_up_a_threat_without_naming_it(name: str) -> None:
 
 
 def test_the_answer_is_the_default_or_what_protects_as_it_does() -> None:
-    """The cheapest is named with what it gives up; without the default what gives up nothing comes before it."""
     family_of_macs = families.family("mac")
     costs = {"none": 1.0, "poly1305": 2.0, "hmac-sha-256": 10.0, "hmac-sha-512": 14.0, "hmac-sha-1": 6.0}
 
@@ -157,23 +150,21 @@ def test_the_answer_is_the_default_or_what_protects_as_it_does() -> None:
 
 
 def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:
-    """Plaintext is the cheapest of all, and not an answer."""
     line, paragraph, _ = answer(handshakes())
     assert line.startswith(
         "TLS 1.3 · ecdsa-p256 · x25519mlkem768 (recommended, 128 bits): 318 µs of server CPU a connection on Tollbar's"
         " own server; "
     )
-    # On the other server the default was not measured: its answer says what it gives up.
+    # The default was not measured on the other server: its answer names the threat that it leaves open.
     assert line.endswith("unlike the default (x25519mlkem768), open to harvest now decrypt later.")
     assert f"Protection costs 287 µs of it ({X}10.1): without any (no TLS) it is 31.5 µs." in paragraph
     assert 1 == paragraph.count("no TLS")
-    # Whose CPU time it is, where it is not the operation's own.
+    # The cost's owner is named if it is not the operation.
     assert "By server CPU per request, of 6 in good standing no other is known to cost less" in paragraph
     assert "µs of client CPU a connection" in headline(asked_only())
 
 
 def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
-    """Where the baseline is the null choice, choices are judged against one another all else equal."""
     study = handshakes()
     keys = "x25519mlkem768", "x25519"
     rows = [r for r in study.rows if r.coordinates.get("key-exchange") in (*keys, None)]
@@ -194,20 +185,18 @@ def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
 
 
 def test_a_pair_reads_both_ways() -> None:
-    """What costs more than the other is what the other costs less than."""
     row, other = passwords().rows[:2]
     toll = Toll(row, other, "cpu", Interval(2.0, 1.6, 2.5, 0.95, 12), difference=8.0, verdict=Verdict.COSTS)
     less = Interval(0.5, 0.4, 0.625, 0.95, 12)
     assert Toll(other, row, "cpu", less, difference=-8.0, verdict=Verdict.SAVES) == toll.turned
     assert toll == toll.turned.turned
-    # What has no end on the one side has none on the other.
+    # An infinite end becomes an end of 0 in the other direction.
     unknown = Toll(row, other, "cpu", Interval(1.0, 0.0, inf, 0.95, 2), verdict=Verdict.UNCLEAR)
     assert unknown.ratio == unknown.turned.ratio
     assert Interval(1.0, 0.2, inf, 0.95, 2) == Interval(1.0, 0.0, 5.0, 0.95, 2).inverse
 
 
 def test_where_all_protect_alike_the_cheapest_way_and_the_dearest_are_the_finding() -> None:
-    """Which library performs it is then one of the ways."""
     study = digests()
     rows = {r.key: replace(r, standing=Standing.ACCEPTABLE) for r in study.rows if r.coordinates["bytes"] == 64}
     study = replace(
@@ -222,7 +211,7 @@ def test_where_all_protect_alike_the_cheapest_way_and_the_dearest_are_the_findin
     assert line.endswith(", the highest cost measured.")
     assert paragraph.startswith("Of 13 it has the least cost, not told apart from 11 of them. Of the 12 others, ")
     assert "good standing" not in paragraph
-    # Of several operations there is room for how far apart the ways are.
+    # With several operations there is only room for the range.
     coordinates = {key: {**r.coordinates, "op": "sign" if i else "verify"} for i, (key, r) in enumerate(rows.items())}
     rows = {key: replace(r, coordinates=coordinates[key]) for key, r in rows.items()}
     study = replace(
@@ -235,7 +224,6 @@ def test_where_all_protect_alike_the_cheapest_way_and_the_dearest_are_the_findin
 
 
 def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
-    """Each choice is then a place, broken ones too, and who performs it is the question."""
     study = digests()
     elsewhere = {(r.choice, r.coordinates["bytes"]): r.key for r in study.rows if r.coordinates["provider"] == OPENSSL}
     rows = tuple(replace(r, against=elsewhere[r.choice, r.coordinates["bytes"]]) for r in study.rows)
@@ -244,7 +232,7 @@ def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
     assert ["provider"] == options(study)
     line, *rest = answer(study)
     assert line.startswith("Against “openssl 3.0.19” on one core, “")
-    # One named thread does not ask about scaling.
+    # A single named thread is no question about scaling.
     for threads, words in ((1, " on one core, “"), (8, ", “")):
         named = tuple(replace(r, coordinates={**r.coordinates, "threads": threads}) for r in rows)
         (line_of, *_) = answer(replace(study, study=replace(study.study, rows=named)))
@@ -258,7 +246,6 @@ def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
 
 
 def test_nothing_in_good_standing_is_said() -> None:
-    """What is left is named with its standing, and not as an answer."""
     study = digests()
     rows = tuple(r for r in study.rows if r.choice in ("md5", "sha-1") and r.coordinates["bytes"] == 64)
     keys = {r.key for r in rows}
@@ -273,7 +260,6 @@ def test_nothing_in_good_standing_is_said() -> None:
 
 
 def test_each_operation_has_its_own_answer() -> None:
-    """What is cheapest to make may not be cheapest to check."""
     study = passwords()
 
     def named(operation: str) -> StudyJudgement:
@@ -303,7 +289,6 @@ def test_each_operation_has_its_own_answer() -> None:
 
 
 def test_nothing_measured_is_said_with_its_reason() -> None:
-    """No number, no answer: only why."""
     study = digests()
     rows = tuple(replace(r, outcome=Outcome.FAILED, reason="no library.", trials=()) for r in study.rows)
     bare = replace(study, study=replace(study.study, rows=rows), measurements=(), tolls=(), contrasts=())
@@ -313,7 +298,6 @@ def test_nothing_measured_is_said_with_its_reason() -> None:
 @pytest.mark.share(10)
 @pytest.mark.parametrize("name", shipped())
 def test_every_shipped_study_has_a_line(name: str) -> None:
-    """Whatever its family, its operations and its servers: one sentence with a number and a unit, short enough."""
     line, *rest = answer(fabricated(name))
     assert "\n" not in line
     assert len(line) <= MOST_LETTERS
@@ -325,7 +309,6 @@ def test_every_shipped_study_has_a_line(name: str) -> None:
 
 
 def test_the_terminal_says_the_same(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under the question, before any table."""
     monkeypatch.setenv("COLUMNS", "120")
     streams.stdout.cache_clear()
     show_judgement(judgement([passwords()]))

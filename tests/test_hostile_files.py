@@ -1,4 +1,4 @@
-"""Files that a person or a stranger hands in: whatever they are, a command answers in one line and within limits."""
+"""Hostile files: any file gets an answer of one line within limits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import pytest
 from conftest import command
 
 MIB = 1024 * 1024
-# Far more than each needs where the machine is busy, and far less than what has no limit takes.
+# Far more than each needs on a busy machine, and far less than an unlimited read uses.
 MOST_CPU_S = 30
-# Of addresses: libraries reserve more than they use.
+# Address space: libraries reserve more than they use.
 MOST_BYTES = 1536 * MIB
 
 COMMANDS: Mapping[str, Sequence[str]] = {
@@ -42,7 +42,7 @@ def _holding(content: Callable[[], bytes]) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(content())
 
 
-# Of any kind of file, each refused by every command.
+# Files of any kind, each refused by every command.
 FILES: Mapping[str, Callable[[Path], object]] = {
     "nothing": lambda path: None,
     "a folder": Path.mkdir,
@@ -67,7 +67,7 @@ FILES: Mapping[str, Callable[[Path], object]] = {
     "a long number": _holding(lambda: b"a = " + b"9" * 1_000_000),
 }
 
-# Of inventories, each of up to 32 MiB: a right answer, or one line.
+# Inventories of up to 32 MiB each: a right answer, or one line.
 INVENTORIES: Mapping[str, tuple[int, Callable[[], bytes]]] = {
     "values that are not read": (0, lambda: INVENTORY + b'"x": [' + b"[]," * 10_000_000 + b"[]]}"),
     "keys that are not read": (0, lambda: INVENTORY + b'"a":1,' * 4_500_000 + b'"b":1}'),
@@ -157,13 +157,13 @@ INVENTORIES: Mapping[str, tuple[int, Callable[[], bytes]]] = {
 
 
 def limited() -> None:
-    """In the process of the command, before it begins."""
+    """Set limits in the process of the command, before it begins."""
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
 
 def told(words: Sequence[str], folder: Path) -> tuple[int, str]:
-    """The status of a command, and its messages."""
+    """Return the status of a command, and its messages."""
     done = subprocess.run(
         [command(), *words],
         cwd=folder,
@@ -181,7 +181,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-# All read a file by one function: each file is given to two of the commands, in turn.
+# All commands read files by one function, so each file is given to two of them, in turn.
 PAIRS = [(what, [*COMMANDS][(place + more) % len(COMMANDS)]) for place, what in enumerate(FILES) for more in (0, 1)]
 
 
@@ -196,7 +196,7 @@ def test_whatever_a_file_is_a_command_refuses_it_in_one_line(what: str, command_
 
 
 def refusal(messages: str) -> tuple[str, str]:
-    """The line of an error, and of a hint where there is one; all else fails."""
+    """Return the line of an error and that of its hint; anything else fails."""
     lines = [line for line in messages.splitlines() if line]
     assert len(lines) in (1, 2), messages[-2000:]
     assert lines[0].startswith("error: "), messages[-2000:]

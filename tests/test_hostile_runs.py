@@ -1,4 +1,4 @@
-"""Runs that a stranger made, and every command that reads a run: one line, at once, and no harm."""
+"""Runs made by strangers, and every command that reads a run: one line, at once, and no harm."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ Spoil = Callable[[Path], object]
 
 
 def linked(name: str, to: str, run: Path) -> None:
-    """This entry is a link to a file of the reader's."""
+    """Replace an entry by a link to a file of the reader's."""
     path = run / name
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     path.symlink_to(to)
 
 
 def piped(name: str, run: Path) -> None:
-    """This entry is a named pipe that no program writes to."""
+    """Replace an entry by a named pipe without a writer."""
     path = run / name
     path.unlink(missing_ok=True)
     os.mkfifo(path)
 
 
 def said(run: Path, **changed: Any) -> None:
-    """`run.json` says something else."""
+    """Change keys of `run.json`."""
     path = run / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
     (run / FILE).unlink(missing_ok=True)
 
 
 def entry(run: Path, **changed: Any) -> None:
-    """`run.json` says something else of its study."""
+    """Change keys of the study in `run.json`."""
     ((name, before),) = json.loads((run / "run.json").read_text())["studies"].items()
     said(run, studies={name: before | changed})
 
 
 def sql(*statements: str) -> Spoil:
-    """The database was changed in this way."""
+    """Return a change of the database by these statements."""
     return lambda run: _change(run, statements)
 
 
@@ -74,13 +74,13 @@ def _change(run: Path, statements: Sequence[str]) -> None:
 
 
 def loaded(run: Path, **changed: Any) -> None:
-    """A trial's load says something else."""
+    """Change a trial's load."""
     text = json.dumps({"wall_ns": 1, "requests": 1} | changed)
     _change(run, [f"update trial set load = '{text}' where id = 1"])
 
 
 def journaled(run: Path) -> None:
-    """A journal that has SQLite remove a file of the reader's, once it has read the journal."""
+    """Add a journal that makes SQLite remove a file of the reader's after reading it."""
     database = (run / "results.sqlite").read_bytes()
     page_bytes = int.from_bytes(database[16:18], "big")
     page, name = database[:page_bytes], str(run.parent / "precious").encode()
@@ -94,7 +94,7 @@ def journaled(run: Path) -> None:
 
 
 def endless(run: Path, table: str = "event") -> None:
-    """A table of one row, to which more ways lead than anyone can go: each page is many times the child of the next."""
+    """Make a table of one row with endlessly many paths to it: each page is many times the child of the next."""
     path = run / "results.sqlite"
     _change(run, ["insert into event values (1.0, 'x')", "insert into left_out values ('digests', '{}', 'x')"])
     with sqlite3.connect(path) as database:
@@ -117,7 +117,7 @@ def endless(run: Path, table: str = "event") -> None:
 
 
 def _parent(child: int, size: int) -> bytes:
-    """A page of a table, all of whose children are one."""
+    """Return a page of a table whose children are all one page."""
     cell = struct.pack(">IB", child, 1)
     count = (size - 12) // (len(cell) + 2)
     starts = [size - (number + 1) * len(cell) for number in range(count)]
@@ -231,20 +231,20 @@ READERS: Mapping[str, Sequence[str]] = {
     "run --resume": ["run", "--resume", "RUN"],
 }
 HERE = Path(__file__).parent
-# Nothing that is in the database is looked at to say what would be measured.
+# Planning reads nothing from the database.
 OF_THE_DATABASE = ("view", "trigger", "index", "virtual", "computed", "schema", "end", "trial.", "batch.", "load",
                    "rounds", "coordinate", "results are a folder", "results are another's")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of this machine, which may be resumed on it."""
+    """Return a run of this machine, which can be resumed on it."""
     return run_of(tmp_path_factory.mktemp("one"), machine.fingerprint(), cost())
 
 
 @pytest.fixture
 def hostile(one_run: Path, tmp_path: Path) -> Path:
-    """A stranger's run, next to files of the reader's."""
+    """Return a stranger's run, next to files of the reader's."""
     folder = tmp_path / "theirs"
     folder.mkdir()
     (folder / "precious").write_bytes(PRECIOUS)
@@ -256,19 +256,21 @@ def hostile(one_run: Path, tmp_path: Path) -> Path:
 
 
 def _outside(run: Path) -> dict[str, bytes]:
-    """All that is next to the run, and not of it."""
+    """Return all files next to the run."""
     return {str(one): one.read_bytes() for one in run.parent.rglob("*") if run not in one.parents and one.is_file()}
 
 
 def _inside(run: Path) -> dict[str, tuple[int, int, int]]:
-    """What each entry of the run is, how large and when it was written."""
-    # SQLite makes an index of a log for those who read it.
+    """Return each entry of the run with its type, size and time."""
+    # SQLite makes an index of the log for its readers.
     entries = {one: one.lstat() for one in run.rglob("*") if one.name != "results.sqlite-shm"}
     return {str(one): (s.st_mode, s.st_size, s.st_mtime_ns) for one, s in entries.items() if not one.is_dir()}
 
 
 def in_turn(runs: Iterable[str], readers: Sequence[str], always: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Each run with the readers that it always has, and with one of the others in turn: they read runs the same way."""
+    """Pair each run with the readers it always has, and with one of the others in turn, because they read runs the same
+    way.
+    """
     others = [reader for reader in readers if reader not in always]
     return [(what, reader) for place, what in enumerate(runs) for reader in (*always, others[place % len(others)])]
 
@@ -298,7 +300,6 @@ def test_a_strangers_run_is_refused_in_one_line(
 @pytest.mark.share(26)
 @pytest.mark.parametrize("what", HOSTILE)
 def test_compare_by_machine_has_a_line_for_it_and_the_others(one_run: Path, hostile: Path, what: str) -> None:
-    """The database is not opened: a fault in it is one that `tollbar report` names."""
     spoil, expected = HOSTILE[what]
     spoil(hostile)
     (hostile / FILE).unlink() if (hostile / FILE).is_file() and not (hostile / FILE).is_symlink() else None
@@ -321,7 +322,7 @@ def test_a_hole_allows_no_longer_read(hostile: Path) -> None:
 
 @pytest.mark.parametrize("name", ["results.sqlite", "results.sqlite-wal", "results.sqlite-journal"])
 def test_a_hole_is_neither_read_nor_copied(hostile: Path, name: str) -> None:
-    """SQLite reads a log first, and a copy of a hole fills the disk."""
+    """SQLite reads a log first, and a copy of a sparse file would fill the disk."""
     (hostile / name).touch()
     os.truncate(hostile / name, 1 << 32)
     with pytest.raises(TollbarError, match="of which the disk has") as raised, opened(hostile / "results.sqlite"):
@@ -331,7 +332,7 @@ def test_a_hole_is_neither_read_nor_copied(hostile: Path, name: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_read_without_end_is_ended(hostile: Path, number: signal.Signals) -> None:
-    """By Ctrl-C and by a scheduler, also within one instruction of SQLite."""
+    """Ctrl-C and SIGTERM end it, even within one instruction of SQLite."""
     endless(hostile)
     with subprocess.Popen([command(), "judge", str(hostile)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as judge:
         try:

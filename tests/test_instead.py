@@ -1,4 +1,4 @@
-"""Advice of unsupported cells: the setting that their provider does have, found by trying it."""
+"""Advice on unsupported cells: a setting that their provider supports, found by trying it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHY = "this library has no such setting"
 
 
 def cell_of(family: Family, choice: str, op: str, provider: Provider) -> Cell:
-    """A choice at all defaults."""
+    """Return a choice at all defaults."""
     at = at_defaults(family, {"choice": choice, "provider": provider.spec, "op": op})
     return Cell("s", family.name, family.choices[choice], provider, None, None, at, family.standing_of(at), None, None)
 
@@ -36,7 +36,6 @@ def system() -> Provider:
 
 @pytest.mark.parametrize("family", UNSERVED, ids=lambda one: one.name)
 def test_a_reason_ends_with_the_only_value_that_is_supported(family: Family) -> None:
-    """Whichever setting of whichever family it is."""
     provider = Provider("runner:x", "x 1", "runner", None, ("x",), {})
     for choice in list(family.choices)[:2]:
         cell = cell_of(family, choice, family.operations[0], provider)
@@ -52,12 +51,12 @@ def test_a_reason_ends_with_the_only_value_that_is_supported(family: Family) -> 
             assert Outcome.UNSUPPORTED == proven.outcome
             assert f"{WHY}; ask with `{name}={value}`" == proven.reason
             assert other.coordinates[name] == value
-            # What the study has already is not advised.
+            # Values that the study already has are not advised.
             assert WHY == next(measure.prove([cell, other], 1, ask=ask)).reason
 
 
 def offered() -> Iterator[tuple[Provider, Family, str]]:
-    """All that the providers here offer, family by family."""
+    """Yield everything that the providers here offer, family by family."""
     for one in libraries.everything():
         if not isinstance(one, Provider) or one.fault:
             continue
@@ -69,7 +68,6 @@ def offered() -> Iterator[tuple[Provider, Family, str]]:
 
 @pytest.mark.share(0)
 def test_no_provider_leaves_a_reason_without_its_way_out() -> None:
-    """Of each choice that a provider offers and refuses at the defaults, where any value of one setting does."""
     tried = 0
     for provider, family, choice in offered():
         for op in family.operations:
@@ -112,7 +110,7 @@ def test_what_was_asked_for_names_the_words_to_type(words: str, tollbar: Tollbar
 
 
 def test_a_plan_is_proved_with_advice() -> None:
-    """As a study's cells are, where the default digest is none of AWS-LC's for the curve."""
+    """The default digest is not supported by AWS-LC for the curve."""
     text = """
     question  = "?"
     family    = "signature"

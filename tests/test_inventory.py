@@ -26,19 +26,19 @@ SAMPLES = sorted((Path(__file__).parent / "inventories").glob("*.json"))
 
 
 def made(*components: object, version: str = "1.6", **more: object) -> Inventory:
-    """An inventory of these components, by way of its bytes."""
+    """Return the inventory of these components, parsed from its bytes."""
     said = {"bomFormat": "CycloneDX", "specVersion": version, "components": list(components), **more}
     return parse(json.dumps(said).encode(), Path("cbom.json"))
 
 
 def algorithm(name: str, ref: str = "", oid: str = "", **properties: object) -> dict[str, Any]:
-    """A component that is an algorithm."""
+    """Return a component that is an algorithm."""
     crypto = {"assetType": "algorithm", "algorithmProperties": properties, "oid": oid}
     return {"type": "cryptographic-asset", "name": name, "bom-ref": ref, "cryptoProperties": crypto}
 
 
 def asset(name: str, kind: str, ref: str = "", **properties: object) -> dict[str, Any]:
-    """A component of another kind."""
+    """Return a component of another kind."""
     key = {"certificate": "certificate", "protocol": "protocol", "related-crypto-material": "relatedCryptoMaterial"}[
         kind
     ]
@@ -47,7 +47,7 @@ def asset(name: str, kind: str, ref: str = "", **properties: object) -> dict[str
 
 
 def words(what: Mapped) -> list[str]:
-    """What an asset is, as `tollbar ask` has it; or why that cannot be said."""
+    """Return an asset's words as `tollbar ask` has them, or the reason for none."""
     return [
         " ".join([use.family.name, *(str(v) if n == "choice" else f"{n}={v}" for n, v in use.coordinates.items())])
         for use in what.uses
@@ -69,7 +69,7 @@ def words(what: Mapped) -> list[str]:
         (algorithm("md5", primitive="hash", parameterSetIdentifier="128"), ["digest md5"]),
         (algorithm("HmacSHA256"), ["mac hmac-sha-256"]),
         (algorithm("HS512"), ["mac hmac-sha-512"]),
-        # Judged as the cipher alone it would be said to do nothing against tampering, as the MAC alone to hide nothing.
+        # Judged as the cipher alone it would not protect against tampering, as the MAC alone not against disclosure.
         *((algorithm(name, primitive="ae"), [f"? {CIPHER_WITH_MAC}"]) for name in (
             "AES-128-CBC-HMAC-SHA256", "AES-256-CBC-HMAC-SHA1", "A128CBC-HS256", "A256CBC-HS512",
             "AES128_CTR_HMAC_SHA256", "HmacSHA256 with AES/CTR", "DES-EDE3-CBC-HMAC-SHA1", "3DES-CBC-HMAC-SHA1",
@@ -89,7 +89,7 @@ def words(what: Mapped) -> list[str]:
             algorithm("RSASSA-PSS", primitive="signature", parameterSetIdentifier="2048"),
             ["signature rsa-2048 padding=pss"],
         ),
-        # What is judged as RSA key transport has the padding of PKCS #1 v1.5.
+        # RSA key transport is judged with the padding of PKCS #1 v1.5.
         (algorithm("RSAES-PKCS1-v1_5", parameterSetIdentifier="2048"), ["key-exchange rsa-2048"]),
         (algorithm("RSA-OAEP", parameterSetIdentifier="2048"), [f"? {OAEP}"]),
         (algorithm("RSA-3072-OAEP", primitive="pke", padding="oaep"), [f"? {OAEP}"]),
@@ -97,7 +97,7 @@ def words(what: Mapped) -> list[str]:
         (algorithm("RSA-3072", algorithmFamily="RSAES-OAEP", cryptoFunctions=["encrypt"]), [f"? {OAEP}"]),
         (algorithm("RSA-3072", padding="pss"), ["signature rsa-3072 padding=pss"]),
         (algorithm("RSAES-PKCS1-3072", padding="oaep"), ["? its name says pkcs1, and its padding says oaep"]),
-        # So that neither counts as key transport of PKCS #1 v1.5.
+        # Neither counts as key transport of PKCS #1 v1.5.
         *((algorithm(name, parameterSetIdentifier="3072", padding="oaep"), [
             f"? its name says {said}, and its padding says oaep"]) for name, said in (
             ("RSA-PSS-3072", "pss"), ("RSASSA-PSS", "pss"), ("SHA256withRSA", "pkcs1"))),
@@ -134,7 +134,7 @@ def words(what: Mapped) -> list[str]:
         (algorithm("DH", parameterSetIdentifier="2048"), [
             "? its group is not given: a modulus of one size may be safe or made to be broken"]),
         (algorithm("Blowfish"), ["cipher blowfish"]),
-        # A universal name has `rsa` in it, and is none.
+        # The name "universal" contains `rsa` by accident.
         (algorithm("Universal hashing"), ["? neither its name nor its properties say which algorithm it is"]),
         (algorithm("SHA384", oid="2.16.840.1.101.3.4.2.9"), ["? its name says sha-384, and its oid says sha3-384"]),
         (algorithm("AES-128-GCM", parameterSetIdentifier="256"), ["? its name says 128, and its parameter says 256"]),
@@ -147,7 +147,6 @@ def words(what: Mapped) -> list[str]:
     ids=lambda value: value["name"] if isinstance(value, dict) else "",
 )  # fmt: skip
 def test_an_asset_is_a_choice_or_has_a_reason(component: Mapping[str, Any], expected: list[str]) -> None:
-    """By its name, its properties and its object identifier, which must agree."""
     (found,) = mapped(made(component))
     assert expected == words(found)
 
@@ -173,7 +172,6 @@ def test_an_asset_is_a_choice_or_has_a_reason(component: Mapping[str, Any], expe
 def test_a_key_that_signs_is_judged_as_a_signature_whatever_else_it_does(
     component: Mapping[str, Any], settings: Mapping[str, str], beyond: str
 ) -> None:
-    """What it does besides is said, and is no key transport of PKCS #1 v1.5."""
     (found,) = mapped(made(component))
     (use,) = found.uses
     assert ("signature", {"choice": "rsa-1024", **settings}) == (use.family.name, use.coordinates)
@@ -181,7 +179,6 @@ def test_a_key_that_signs_is_judged_as_a_signature_whatever_else_it_does(
 
 
 def test_references_are_followed() -> None:
-    """A key is of its algorithm, a certificate of its key, a suite of what it names; one that refers to itself ends."""
     suites = [
         {"name": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "algorithms": ["ecdh", "rsa"]},
         {"name": "TLS_RSA_WITH_RC4_128_MD5"},
@@ -209,7 +206,6 @@ def test_references_are_followed() -> None:
 
 
 def test_a_reference_that_several_components_have_is_not_followed() -> None:
-    """Whichever is first; what an asset says itself is kept, and cannot be all that there is."""
     reason = "`r`, which it refers to, stands for several components"
     bad = {**algorithm("x", "r"), "name": []}
     others = (algorithm("ECDSA", "r", curve="P-256"), {"name": "library", "bom-ref": "r"}, bad)
@@ -234,7 +230,7 @@ def test_a_reference_that_several_components_have_is_not_followed() -> None:
 
 @pytest.mark.parametrize("group", ["x25519", "secp256r1", "X25519MLKEM768"])
 def test_a_suite_stands_once_for_each_group(group: str) -> None:
-    """As CycloneDX 1.7 lists them; of several signature schemes it is not said which is used."""
+    """CycloneDX 1.7 lists the groups; with several signature schemes the one in use is unknown."""
     suite = {"name": "TLS_AES_128_GCM_SHA256", "tlsGroups": [group, "secp384r1"]}
     found = mapped(made(asset("front", "protocol", type="tls", version="TLSv1.3", cipherSuites=[suite]), version="1.7"))
     known = {"x25519": "x25519", "secp256r1": "ecdhe-p256", "X25519MLKEM768": "x25519mlkem768"}[group]
@@ -243,7 +239,7 @@ def test_a_suite_stands_once_for_each_group(group: str) -> None:
 
 
 def suite(name: str, *algorithms: str, **more: object) -> dict[str, Any]:
-    """A protocol of one cipher suite."""
+    """Return a protocol of one cipher suite."""
     said = {"name": name, "algorithms": algorithms, **more}
     version = "1.3" if name.startswith("TLS_AES") else "1.2"
     return asset("front", "protocol", type="tls", version=version, cipherSuites=[said])
@@ -283,12 +279,12 @@ def suite(name: str, *algorithms: str, **more: object) -> dict[str, Any]:
         ("0x11EC", "x25519mlkem768"),
         ("0x11ED", "secp384r1mlkem1024"),
         ("0x6399", None),
-        # It is no exchange of keys that a group could be.
+        # Not a key exchange, so it cannot be a group.
         ("dhe", None),
     ],
 )
 def test_a_group_is_known_by_its_whole_name(group: str, known: str | None) -> None:
-    """A hybrid is not its half, nor a draft of it; one that is not known is said, and never left out."""
+    """A hybrid is neither its half nor its draft; an unknown group is reported and never left out."""
     (found,) = mapped(made(suite("TLS_AES_128_GCM_SHA256", tlsGroups=[group])))
     (use,) = found.uses
     assert known == use.coordinates.get("key-exchange")
@@ -305,7 +301,7 @@ def test_a_group_is_known_by_its_whole_name(group: str, known: str | None) -> No
         ([algorithm("X25519MLKEM768", "a")], "x25519mlkem768", ()),
         ([algorithm("X25519Kyber768Draft00", "a")], None, (f"{NO_GROUP} x25519kyber768draft00",)),
         ([algorithm("ECDH", "a", curve="secg/secp384r1")], None, (f"{NO_GROUP} secp384r1",)),
-        # What signs is no exchange of keys.
+        # A signature algorithm is no key exchange.
         ([algorithm("ECDSA", "a", curve="secp256r1"), algorithm("Ed25519", "b", curve="Curve25519")], None, ()),
         ([algorithm("AES-128-GCM", "a"), algorithm("SHA-256", "b")], None, ()),
         ([algorithm("X25519", "a"), algorithm("ECDH", "b", curve="P-256")], None, (
@@ -317,7 +313,6 @@ def test_a_group_is_known_by_its_whole_name(group: str, known: str | None) -> No
 def test_the_algorithms_of_a_suite_say_its_group(
     components: list[dict[str, Any]], known: str | None, beyond: tuple[str, ...]
 ) -> None:
-    """Each by its whole name; where they say two groups it is not said which is used."""
     named = [one["bom-ref"] for one in components]
     found = mapped(made(*components, suite("TLS_AES_128_GCM_SHA256", *named)))
     (use,) = found[-1].uses
@@ -340,7 +335,7 @@ def test_the_algorithms_of_a_suite_say_its_group(
     ],
 )
 def test_a_suite_is_not_judged_without_what_both_sides_prove_themselves_by(name: str, known: str) -> None:
-    """A shared key beside DHE is none of Tollbar's certificates, and an anonymous peer has none."""
+    """A shared key with DHE is not one of Tollbar's certificates, and an anonymous peer has none."""
     (found,) = mapped(made(suite(name)))
     (use,) = found.uses
     is_known = known in ("dhe", "rsa", "anon")
@@ -364,7 +359,7 @@ def test_a_suite_is_not_judged_without_what_both_sides_prove_themselves_by(name:
     ],
 )
 def test_the_hash_of_a_suite_is_part_of_its_cbc(name: str, known: str | None, beyond: str | None) -> None:
-    """What is measured has HMAC-SHA-1, which policies may refuse where they take HMAC-SHA-256."""
+    """The measured cell has HMAC-SHA-1, which policies may refuse while they accept HMAC-SHA-256."""
     (found,) = mapped(made(suite(name)))
     (use,) = found.uses
     assert known == use.coordinates.get("cipher")
@@ -382,7 +377,6 @@ def test_the_hash_of_a_suite_is_part_of_its_cbc(name: str, known: str | None, be
 def test_a_composite_is_not_the_half_of_it_that_is_known(
     scheme: str, known: str | None, beyond: tuple[str, ...]
 ) -> None:
-    """Nor is a certificate of ML-DSA one that is not given."""
     (found,) = mapped(made(suite("TLS_AES_128_GCM_SHA256", tlsSignatureSchemes=[scheme])))
     (use,) = found.uses
     assert (known, beyond) == (use.coordinates.get("certificate"), use.beyond)
@@ -390,7 +384,7 @@ def test_a_composite_is_not_the_half_of_it_that_is_known(
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_every_asset_of_a_public_inventory_is_mapped_or_says_why_not(path: Path) -> None:
-    """All of them, where 95 of 100 are asked for; and not all of them by a reason, in all three together."""
+    """The goal is 95 of 100; the count of assets with a reason is limited, over all three inventories together."""
     read = price.read(path)
     found = mapped(read)
     assert read.assets
@@ -401,6 +395,6 @@ def test_every_asset_of_a_public_inventory_is_mapped_or_says_why_not(path: Path)
 
 
 def test_most_assets_of_public_inventories_are_known() -> None:
-    """Each cipher suite with each group is one."""
+    """Each cipher suite counts once for each group."""
     found = [one for path in SAMPLES for one in mapped(price.read(path))]
     assert (22, 16) == (len(found), sum(bool(one.uses) for one in found))

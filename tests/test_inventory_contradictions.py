@@ -1,4 +1,4 @@
-"""Inventories: a number, a mode, a curve or an identifier that contradicts the name is said, and meets nothing."""
+"""Inventories: a number, mode, curve or identifier that contradicts the name is reported and meets no policy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from test_price import priced
 from tollbar.catalog.policies import Ruling
 from tollbar.decide.price.mapping import mapped
 
-# Of each algorithm on a curve, the numbers that are its own.
+# Consistent numbers of each algorithm on a curve.
 CURVES = {
     **{name: {256} for name in ("ECDSA-P-256-SHA-256", "ES256", "ECDH-P-256")},
     **{name: {384} for name in ("ECDSA-P-384-SHA-384", "ES384", "ECDH-P-384")},
@@ -20,7 +20,7 @@ CURVES = {
     **{name: {448, 456} for name in ("Ed448", "X448")},
 }
 NUMBERS = {160, 192, 224, 255, 256, 320, 384, 448, 456, 512, 521, 25519}
-# Of each that has no curve, the numbers that are its own.
+# Consistent numbers of each algorithm without a curve.
 OTHERS = {
     "ChaCha20-Poly1305": {256},
     "X25519MLKEM768": {768, 25519},
@@ -45,7 +45,7 @@ def one(component: dict[str, Any]) -> str:
 @pytest.mark.parametrize("property_", ["parameterSetIdentifier", "curve", "ellipticCurve"])
 @pytest.mark.parametrize("name", CURVES)
 def test_a_number_of_another_curve_contradicts_the_name(name: str, property_: str) -> None:
-    """Of the curve's field it agrees, and a parameter may be the size of the hash."""
+    """The size of the curve's field agrees, and a parameter may be the size of the hash."""
     known = one(algorithm(name))
     assert not known.startswith("?")
     for number in NUMBERS:
@@ -57,7 +57,7 @@ def test_a_number_of_another_curve_contradicts_the_name(name: str, property_: st
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_number_of_another_size_contradicts_the_name(name: str) -> None:
-    """Of AES in GCM it may be the tag: a shorter one is beyond what is judged."""
+    """The number of AES in GCM may be the tag's; a shorter tag is not judged."""
     known = one(algorithm(name))
     assert not known.startswith("?")
     for number in OTHER_NUMBERS - OTHERS[name]:
@@ -84,7 +84,6 @@ def test_a_number_of_another_size_contradicts_the_name(name: str) -> None:
     ],
 )
 def test_the_size_of_a_key_is_that_of_what_it_is_a_key_of(name: str, own: set[int], other: set[int]) -> None:
-    """By reference, and by the key's own name; a public key may have one or two coordinates."""
     known = one(algorithm(name))
     for size in own | other:
         key = asset("key", "related-crypto-material", type="key", size=size, algorithmRef="a")
@@ -105,7 +104,6 @@ def test_a_contradiction_meets_no_policy() -> None:
     "{}", " {} ", "{}\n", "oid:{}", "OID:{}", "OID: {}", "urn:oid:{}", "URN:OID:{}", ".{}", "OID.{}", "urn:oid:.{}",
 ])  # fmt: skip
 def test_an_object_identifier_is_read_in_each_notation(write: str) -> None:
-    """By itself, against a name, and as a curve."""
     md5, p384 = write.format("1.2.840.113549.2.5"), write.format("1.3.132.0.34")
     assert "digest md5" == one(algorithm("h", oid=md5))
     assert "? its name says sha-256, and its oid says md5" == one(algorithm("SHA-256", oid=md5))
@@ -131,7 +129,6 @@ def test_an_object_identifier_that_is_not_given_says_nothing(oid: str) -> None:
     "ChaCha20", "ChaCha20-Poly1305", "XChaCha20", "XChaCha20-Poly1305", "Salsa20", "XSalsa20", "AEGIS-256", "Ascon-128",
 ])  # fmt: skip
 def test_a_mode_of_a_cipher_that_has_none_is_a_contradiction(name: str, mode: str) -> None:
-    """It is no other cipher: neither the use nor the ruling is that of AES in ECB."""
     (found,) = mapped(made(algorithm(name, mode=mode)))
     assert ((), ()) == (found.uses, found.at_best)
     assert f"which has no mode of operation, and its mode says {mode}" in str(found.reason)

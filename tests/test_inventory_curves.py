@@ -1,4 +1,4 @@
-"""Inventories: all of the text of a curve counts, and a curve of another purpose is no key exchange."""
+"""Inventories: the whole text of a curve counts, and a curve of another purpose is no key exchange."""
 
 from __future__ import annotations
 

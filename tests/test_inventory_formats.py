@@ -1,4 +1,4 @@
-"""Files that are no inventory: each known format is named, with the way from it to an answer."""
+"""Files of other formats than inventories: each known format is named, with a way to an answer."""
 
 from __future__ import annotations
 
@@ -85,7 +85,6 @@ def written(path: Path, *components: object) -> Path:
 
 
 def test_the_command_fails_where_a_policy_is_broken(tollbar: Tollbar, tmp_path: Path) -> None:
-    """For continuous integration; without a policy nothing can be broken."""
     bad = written(tmp_path / "bad.json", algorithm("MD5"))
     good = written(tmp_path / "good.json", algorithm("SHA-256"))
     asked = ("--policy", "asvs-level-2", "--for", "0s")

@@ -1,4 +1,4 @@
-"""Inventories: code points in every form, suites of several algorithms, and RSA whose padding is not given."""
+"""Inventories: code points in every form, suites of several algorithms, and RSA without a given padding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HPKE = (
 
 
 def tls(version: str, **said: object) -> dict[str, Any]:
-    """A protocol with a suite of these properties."""
+    """Return a protocol with a suite of these properties."""
     return asset("front", "protocol", type="tls", version=version, cipherSuites=[said])
 
 
@@ -30,14 +30,13 @@ def tls(version: str, **said: object) -> dict[str, Any]:
     "form", ["0x1301", "0X1301", "4865", "0x13,0x01", "{0x13,0x01}", "{0x13, 0x01}", "(0x13,0x1)", "0x13 0x01"]
 )
 def test_a_suite_is_known_by_its_code_point(form: str) -> None:
-    """In hexadecimal, as a pair of bytes or decimal; as the name of a suite, and as what CycloneDX has beside it."""
+    """Hexadecimal, a pair of bytes, or decimal; as a suite's name, and in CycloneDX's own key."""
     (found,) = mapped(made(tls("1.3", name=form)))
     assert ["tls tls-1.3 cipher=aes-128-gcm"] == words(found)
     assert () == found.uses[0].beyond
 
 
 def test_the_two_bytes_beside_a_suite_are_its_code_point() -> None:
-    """They say what its name does not, and what contradicts it is said."""
     (alone, both, other) = mapped(
         made(
             tls("1.2", identifiers=["0xC0", "0x9E"]),
@@ -53,7 +52,7 @@ def test_the_two_bytes_beside_a_suite_are_its_code_point() -> None:
 
 @pytest.mark.parametrize("form", ["0x1399", "5017", "{0x13,0x99}"])
 def test_a_suite_whose_code_point_has_no_name_here_is_said(form: str) -> None:
-    """It may have any cipher, so that no policy is said to be met."""
+    """The suite may have any cipher, so no policy is met."""
     front = tls("1.3", name=form, tlsGroups=["x25519"])
     (found,) = mapped(made(front))
     assert (f"suite {form} is not known here",) == found.uses[0].beyond
@@ -65,7 +64,7 @@ def test_a_suite_whose_code_point_has_no_name_here_is_said(form: str) -> None:
     "identifiers", [["0x13", "0x99"], ["13", "01"], ["0x13"], ["C02F"], ["{0x13,0x99}"], ["0x13", "0x01", "0x02"]]
 )
 def test_what_is_beside_a_suite_and_has_no_name_here_is_said(identifiers: list[str]) -> None:
-    """It may be any suite too, so that no policy is said to be met."""
+    """The value may be any suite, so no policy is met."""
     front = tls("1.3", identifiers=identifiers, tlsGroups=["x25519"], tlsSignatureSchemes=["0x0403"])
     (found,) = mapped(made(front))
     assert ["is not known here"] == [one[-len("is not known here") :] for one in found.uses[0].beyond]
@@ -75,7 +74,7 @@ def test_what_is_beside_a_suite_and_has_no_name_here_is_said(identifiers: list[s
 
 @pytest.mark.parametrize("form", ["0044", "0x44", "0x044", "00045"])
 def test_half_a_code_point_is_none(form: str) -> None:
-    """Decimal 44 is a suite without encryption, and hexadecimal 0044 one of 3DES: neither is what was said."""
+    """Decimal 44 is a suite without encryption, and hexadecimal 0044 one of 3DES: neither is assumed."""
     (found,) = mapped(made(tls("1.2", name=form)))
     assert "cipher" not in found.uses[0].coordinates
     assert (f"suite {form} is not known here",) == found.uses[0].beyond
@@ -86,20 +85,19 @@ def test_half_a_code_point_is_none(form: str) -> None:
     [("29", "x25519"), ("0x00,0x1D", "x25519"), ("{0x11,0xEC}", "x25519mlkem768"), ("4587", "secp256r1mlkem768")],
 )
 def test_a_group_is_known_by_its_code_point(form: str, known: str) -> None:
-    """In the same forms."""
     (found,) = mapped(made(suite("TLS_AES_128_GCM_SHA256", tlsGroups=[form])))
     assert (known, ()) == (found.uses[0].coordinates["key-exchange"], found.uses[0].beyond)
 
 
 @pytest.mark.parametrize(("form", "known"), [("0x0403", "ecdsa-p256"), ("2055", "ed25519"), ("0x0804", None)])
 def test_a_scheme_is_known_by_its_code_point(form: str, known: str | None) -> None:
-    """Of RSA it does not say the size of the key."""
+    """A scheme of RSA does not give the key's size."""
     (found,) = mapped(made(suite("TLS_AES_128_GCM_SHA256", tlsSignatureSchemes=[form])))
     assert known == found.uses[0].coordinates.get("certificate")
 
 
 def test_code_points_have_the_names_of_openssl() -> None:
-    """Of every suite that the library here has, and this table too."""
+    """The names are compared for every suite that both the installed library and the table have."""
     asked = ["openssl", "ciphers", "-V", "-stdname", "ALL:COMPLEMENTOFALL:@SECLEVEL=0"]
     lines = [line.split()[:3] for line in subprocess.check_output(asked, text=True).splitlines()]
     found = {f"0x{''.join(part[2:] for part in pair.split(','))}".lower(): name for pair, _, name in lines}
@@ -120,7 +118,7 @@ def test_code_points_have_the_names_of_openssl() -> None:
     ids=lambda component: component["name"],
 )
 def test_hpke_is_none_of_its_parts(component: Mapping[str, Any]) -> None:
-    """Nor a key derivation, which it has in it."""
+    """HPKE contains a key derivation and is not treated as one."""
     (found,) = mapped(made(component))
     assert [f"? {HPKE}"] == words(found)
 
@@ -146,19 +144,18 @@ def test_hpke_is_none_of_its_parts(component: Mapping[str, Any]) -> None:
     ids=lambda value: value["name"] if isinstance(value, dict) else "",
 )
 def test_rsa_that_encrypts_is_judged_by_the_padding_that_it_has(component: Mapping[str, Any], expected: str) -> None:
-    """OAEP, which is not said, is none of the weak paddings that policies have rules against."""
+    """Unnamed OAEP is not one of the weak paddings that policies refuse."""
     (found,) = mapped(made(component))
     assert [expected] == words(found)
 
 
 def test_a_signature_without_padding_meets_nothing() -> None:
-    """Tollbar has none such, and what it has is not put in its place."""
+    """Tollbar has no such choice, and does not substitute another."""
     (found,) = mapped(made(algorithm("RSA-3072", padding="raw", cryptoFunctions=["sign"])))
     assert ("Tollbar's family signature has no padding none",) == found.uses[0].beyond
 
 
 def test_an_asset_with_a_fault_counts_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is one more line of the answer, as any other."""
     monkeypatch.setattr(limits, "MOST_ASSETS", 2)
     faulty = {"type": "cryptographic-asset", "name": "no properties"}
     assert 2 == len(made(faulty, faulty).assets)

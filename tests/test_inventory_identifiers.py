@@ -1,4 +1,4 @@
-"""Inventories: an object identifier that is not known meets no policy, whatever its arc and its label are."""
+"""Inventories: an unknown object identifier meets no policy, whatever its arc and label."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from test_price_weak import line
 from tollbar.catalog.policies import Ruling
 
 UNKNOWN = [
-    # The Ukraine, Belarus, the BSI, IBM, Bouncy Castle, OQS, a company, and arcs that have known ones.
+    # Ukraine, Belarus, the BSI, IBM, Bouncy Castle, OQS, a company, and arcs that contain known identifiers.
     "1.2.804.2.1.1.1.1.1.3", "1.2.804.2.1.1.1.1.2.2.1", "1.2.112.0.2.0.34.101.31.81", "1.2.112.0.2.0.34.101.45.12",
     "0.4.0.127.0.7.2.2.2.2.3", "0.4.0.127.0.7.1.1.5.1.1.3", "1.3.6.1.4.1.2.267.12.6.5", "1.3.6.1.4.1.22554.5.6.2",
     "1.3.9999.3.6", "1.3.9999.7.1", "1.2.3.4", "1.3.6.1.4.1.99999.1", "2.16.840.1.101.3.4.1.99", "2.999",

@@ -1,4 +1,4 @@
-"""Facts besides a choice: sets of curves, lengths, exponents, hashes of masks and other algorithms' identifiers."""
+"""Facts in addition to a choice: sets of curves, lengths, exponents, hashes of masks, identifiers of algorithms."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_set_of_curves_agrees_with_its_own(name: str, properties: dict[str, An
 
 @pytest.mark.parametrize("policy", ["asvs-level-2-5.0.0", "sp800-131a-2024-11"])
 def test_a_mask_of_a_broken_hash_is_no_better_than_a_signature_by_it(policy: str) -> None:
-    """FIPS 186-5 asks for an approved hash in MGF1, and ASVS takes MD5 for nothing."""
+    """FIPS 186-5 requires an approved hash in MGF1, and ASVS accepts MD5 for nothing."""
     one = line(algorithm("RSA-PSS-SHA-256-MGF1-MD5-32-3072", primitive="signature"), policy)
     assert Ruling.BREAKS is one.ruling
     assert "the hash of its mask is md5" in str(one.reason)

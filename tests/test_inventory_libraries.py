@@ -1,4 +1,4 @@
-"""Names of checksums, of libraries' classes and constants, and of IKE: each is its choice, or what is missing."""
+"""Names of checksums, of libraries' classes and constants, and of IKE: each maps to its choice or to a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ECIES = "kSecKeyAlgorithmECIESEncryptionCofactorVariableIVX963SHA256AESGCM"
 SIZES = "the size of its key and its mode of operation are not given"
 FORMAT_ALONE = "neither its name nor its properties say which algorithm it is"
 NAMES = [
-    # Numbers of PHP's hashes are passes.
+    # Numbers in PHP's hash names are passes.
     ("haval256,5", "digest haval"),
     ("tiger192,3", "digest tiger"),
     ("snefru256", f"? snefru256 {NOT_HAD}"),
@@ -57,7 +57,7 @@ NAMES = [
     ("ring::aead::AES_256_GCM", "cipher aes-256-gcm"),
     ("ring::signature::ECDSA_P256_SHA256_ASN1", "signature ecdsa-p256 digest=sha-256"),
     ("ring::pbkdf2::PBKDF2_HMAC_SHA256", "password-hash pbkdf2-sha-256"),
-    # It takes keys of 2,048 to 8,192 bits.
+    # The constant accepts keys of 2,048 to 8,192 bits.
     ("ring::signature::RSA_PKCS1_2048_8192_SHA256", "? `8192` in its name is not known here"),
     ("aws_lc_rs::digest::SHA384", "digest sha-384"),
     ("Ring signature SHA-256", "? `Ring` in its name is not known here"),
@@ -77,7 +77,7 @@ NAMES = [
     ("PSS-MGF1", "? the size of its key is not given"),
     ("MGF1withSHA256", "? a part of RSA-PSS and RSA-OAEP, with which it is judged"),
     ("RSASSA-PSS-SHA256-MGF1-SHA1-3072", "signature rsa-3072 digest=sha-256 padding=pss"),
-    # libsodium: 13 is the version of Argon2, and BLAKE2b has 256 bits unless another number is asked for.
+    # libsodium: 13 is the version of Argon2, and BLAKE2b has 256 bits by default.
     ("crypto_pwhash_ALG_ARGON2ID13", "password-hash argon2id"),
     ("crypto_generichash_blake2b", f"? crypto_generichash_blake2b {NOT_HAD}"),
     ("crypto_scalarmult_curve25519", "key-exchange x25519"),

@@ -1,4 +1,4 @@
-"""Inventories: numbers and words that mean another thing than they seem to."""
+"""Inventories: numbers and words with another meaning than the apparent one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that people and tools write: each is its choice, or refused with the word or the fact that is missing."""
+"""Names written by people and tools: each is its choice, or refused with the unknown word or the missing fact."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_name_is_its_choice(name: str, choice: str) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        # Each has the name of a hash, a curve, a group or an algorithm in it.
+        # Each contains the name of a hash, a curve, a group or an algorithm.
         *((name, NOT_HAD) for name in (
             "SRP-6a-SHA256", "SRP-3-SHA-1", "OPAQUE-SHA512", "SPAKE2-P256-SHA256", "JPAKE-SHA256", "WOTSP-SHA2_256",
             "LMOTS_SHA256_N32_W8", "ECGDSA-SHA256", "KCDSA-SHA256", "Schnorr-SHA256", "PBMAC1-HMAC-SHA-256-100000",
@@ -200,14 +200,14 @@ def test_the_octets_of_a_tag_are_no_size_of_a_key(octets: int) -> None:
 @pytest.mark.parametrize(
     ("name", "properties", "said"),
     [
-        # The registry of CycloneDX gives password hashes the primitive `kdf`.
+        # CycloneDX's registry gives password hashes the primitive `kdf`.
         *((name, {"primitive": "kdf"}, f"password-hash {choice}") for name, choice in (
             ("Argon2id", "argon2id"), ("scrypt", "scrypt"), ("bcrypt", "bcrypt"),
             ("PBKDF2-HMAC-SHA256", "pbkdf2-sha-256"))),
         ("PBKDF2-SHA-512", {"primitive": "kdf", "algorithmFamily": "PBKDF2"}, "password-hash pbkdf2-sha-512"),
         ("Argon2id-19456-2-1", {"algorithmFamily": "Argon2"},
             "password-hash argon2id memory=19922944 passes=2 lanes=1"),
-        # The parameter is what the algorithm's parameter is.
+        # The parameter set is the algorithm's own parameter.
         ("ECDSA", {"parameterSetIdentifier": "P-256"}, "signature ecdsa-p256"),
         ("ECDH", {"parameterSetIdentifier": "X25519"}, "key-exchange x25519"),
         ("EdDSA", {"parameterSetIdentifier": "Ed25519"}, "signature ed25519"),
@@ -227,7 +227,7 @@ def test_the_octets_of_a_tag_are_no_size_of_a_key(octets: int) -> None:
         ("RSA-2048-SHA2", {}, "signature rsa-2048"),
         ("Main hash of the product", {"oid": "2.16.840.1.101.3.4.2.1"}, "digest sha-256"),
         ("X25519", {"parameterSetIdentifier": "25519"}, "key-exchange x25519"),
-        # Two that contradict each other.
+        # Two facts that contradict each other.
         ("FN-DSA", {"parameterSetIdentifier": "512"}, f"? FN-DSA {NOT_HAD}"),
         ("SHA-256", {"parameterSetIdentifier": "512"}, "? its name says sha-256, and its parameter says 512 bits"),
         ("BLAKE2b-512", {"primitive": "mac"}, "? its primitive says mac, and its name says blake2b-512"),
@@ -242,7 +242,7 @@ def test_the_octets_of_a_tag_are_no_size_of_a_key(octets: int) -> None:
         ("AES-GCM", {"parameterSetIdentifier": "256, 192"}, "? `192` in its parameterSetIdentifier is not known here"),
         ("RSA512", {"parameterSetIdentifier": "4096", "primitive": "signature"},
             "signature rsa-4096 digest=sha-512 padding=pkcs1"),
-        # A number that is the length of a key is no count of iterations.
+        # The length of a key is no number of iterations.
         *((name, {"primitive": "kdf", "parameterSetIdentifier": size}, f"password-hash {choice}")
             for name, size, choice in (
                 ("PBKDF2-SHA-256", "32", "pbkdf2-sha-256"), ("PBKDF2WithHmacSHA256", "256", "pbkdf2-sha-256"),
@@ -273,14 +273,14 @@ def test_a_null_is_a_property_that_is_not_given(component: dict[str, Any], evide
 
 
 def test_assets_of_one_name_are_judged_by_their_own_properties() -> None:
-    """Whatever was looked up before."""
+    """An earlier lookup of the same name must not decide."""
     said = [{"primitive": one} for one in ("hash", "mac", "kdf", "hash")]
     found_ = mapped(made(*(algorithm("SHA-256", **one) for one in said)))
     assert [True, False, False, True] == [bool(one.uses) for one in found_]
 
 
 def test_keys_and_certificates_of_tools_are_read() -> None:
-    """With a type and names that the specification does not have."""
+    """Tools use a type and names that the specification does not have."""
     key = {"assetType": "key", "algorithmName": "Ed25519-256", "keySize": 256, "oid": None}
     certificate = {"assetType": "certificate", "algorithmName": "RSA-1024", "keySize": 1024, "oid": None}
     other = {"assetType": "certificate", "algorithmProperties": {"name": "EC", "mode": None}}
@@ -310,7 +310,6 @@ def test_a_choice_by_its_own_name_is_itself_or_not_said(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_alias_is_no_other_choice(family: str) -> None:
-    """The aliases of command lines and this vocabulary may not contradict each other."""
     known = families()[family].choices
     for choice, others in spelling.table()["also"].items():
         for other in others if choice in known else ():
@@ -321,7 +320,7 @@ def test_an_alias_is_no_other_choice(family: str) -> None:
 @settings(max_examples=200, deadline=1000)
 @given(st.text(max_size=60), st.sampled_from(["SHA-256", "AES-256-GCM", "RSA-2048", "curve25519", "Argon2id", ""]))
 def test_whatever_follows_a_name_is_known_or_left_over(text: str, name: str) -> None:
-    """Nothing of a text is passed over: its letters and digits are in facts, in numbers, in fillers or left over."""
+    """Each letter and digit is part of a fact, a number, a filler, or left over."""
     read = names.read(f"{name} {text}")
     if "quux" in text.lower():
         assert read.left

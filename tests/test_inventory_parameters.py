@@ -1,4 +1,4 @@
-"""Parameters in names: sizes, tags, costs and lengths as libraries write them, and MACs made of ciphers and hashes."""
+"""Parameters in names: sizes, tags, costs and lengths as libraries write them, and MACs of ciphers and hashes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_number_after_the_mode_is_the_length_of_the_tag(name: str) -> None:
         ("0x11EC", "key-exchange x25519mlkem768"),
         ("x25519 (29)", "key-exchange x25519"),
         ("ecdsa_secp256r1_sha256 (0x0403)", "signature ecdsa-p256 digest=sha-256"),
-        # Each of these has another number than its own.
+        # Each has a wrong number.
         ("X25519MLKEM768 (0x11EB)", "? `0x11EB` in its name is not known here"),
         ("bcrypt colour=12", "? `colour=12` in its name is not known here"),
         ("AES-256-GCM tagLength=96", "cipher aes-256-gcm"),

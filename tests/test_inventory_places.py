@@ -1,4 +1,4 @@
-"""Inventories: each place of CycloneDX that can hold components is read or said, and no key of two is passed over."""
+"""Inventories: components are read in each place of CycloneDX, and duplicate keys are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def places(read: Inventory) -> list[tuple[str, tuple[str, ...]]]:
     ],
 )
 def test_assets_are_found_in_each_place_of_components(more: dict[str, Any], expected: list[Any]) -> None:
-    """After those of `components`, and with or without these."""
     assert [("SHA-256", ()), *expected] == places(made(algorithm("SHA-256"), **more))
     assert expected == places(parse(json.dumps(json.loads(f"{{{HEAD}}}") | more).encode(), Path("cbom.json")))
 
@@ -85,7 +84,6 @@ def test_places_that_are_not_read_are_said(place: str, components: list[Any], mo
     ],
 )
 def test_a_place_of_another_form_is_refused(more: dict[str, Any]) -> None:
-    """With the place in the line."""
     with pytest.raises(TollbarError, match=r"not CycloneDX: `(components|metadata|formulation|declarations)") as raised:
         parse(json.dumps(json.loads(f"{{{HEAD}}}") | more).encode(), Path("cbom.json"))
     assert "cbom.json" in str(raised.value)

@@ -1,4 +1,4 @@
-"""Inventories: whatever a file holds is read, or is one line that says why not."""
+"""Inventories: any file is read, or refused in one line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ from tollbar.decide.price.reading import parse
     ],
 )
 def test_what_is_no_inventory_is_said_in_one_line(content: bytes, said: str) -> None:
-    """With the file that it is, and no traceback."""
     with pytest.raises(TollbarError, match=said) as raised:
         parse(content, Path("cbom.json"))
     assert "cbom.json" in str(raised.value)
@@ -53,7 +52,6 @@ def test_what_is_no_inventory_is_said_in_one_line(content: bytes, said: str) -> 
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is said."""
     monkeypatch.setattr(limits, "MOST_BYTES", 1024 * 1024)
     (tmp_path / "large.json").write_bytes(b" " * (1024 * 1024 + 1))
     with pytest.raises(TollbarError, match="larger than 1 MiB"):
@@ -61,7 +59,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
 
 
 def test_hostile_texts_are_shown_without_what_a_terminal_obeys() -> None:
-    """Neither control characters nor marks that turn a line around, and no endless names; a fault is a row's."""
+    """Control characters, marks that reverse a line, and endless names; a fault is in its row."""
     name = "AES-128-GCM\x1b[2J\u202e\n| <script>`" + "x" * 100_000
     read = made(
         algorithm(name),
@@ -82,7 +80,6 @@ def test_hostile_texts_are_shown_without_what_a_terminal_obeys() -> None:
 
 
 def test_components_are_found_however_deep_they_nest() -> None:
-    """Each with the one that it stands in as its place."""
     nested: dict[str, Any] = {"name": "leaf", "components": [algorithm("SHA-256")]}
     for number in range(300):
         nested = {"name": f"part {number}", "components": [nested]}
@@ -92,7 +89,6 @@ def test_components_are_found_however_deep_they_nest() -> None:
 
 
 def test_ten_thousand_assets_are_known_by_few_lookups() -> None:
-    """What is alike is looked at once."""
     read = made(*(algorithm("SHA-256" if number % 2 else "MD5", f"r{number}") for number in range(10_000)))
     assert 2 == len({id(one) for one in mapped(read)})
 
@@ -139,7 +135,6 @@ _COMPONENTS = st.fixed_dictionaries(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_COMPONENTS, max_size=5))
 def test_whatever_components_hold_each_is_an_asset_or_none(components: list[object]) -> None:
-    """Nothing that JSON can hold ends the reader; each asset has a choice that exists, or a reason."""
     read = made(*components)
     assert len(read.assets) + read.others >= len(components)
     for one in mapped(read):
@@ -150,7 +145,6 @@ def test_whatever_components_hold_each_is_an_asset_or_none(components: list[obje
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_whatever_a_file_holds_it_is_an_inventory_or_one_line(content: bytes) -> None:
-    """Bytes and texts of any kind."""
     try:
         parse(content, Path("cbom.json"))
     except TollbarError as error:
@@ -187,7 +181,6 @@ def test_each_asset_that_others_refer_to_is_followed_once(monkeypatch: pytest.Mo
 
 
 def test_a_certificate_is_what_its_keys_and_their_algorithms_say() -> None:
-    """What comes first counts, and the name is the last one's."""
     read = made(
         certificate("c", "k1", "k2"), key("k1", "a1"), key("k2", size=2048), algorithm("RSA", "a1", padding="pss")
     )

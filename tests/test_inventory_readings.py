@@ -1,4 +1,4 @@
-"""Contradictions of levels, sizes and certificates: each is named, and what is broken in each reading is judged so."""
+"""Contradictions of levels, sizes and certificates: each is named, and broken only if every reading is."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ OF_ECDSA, OF_RSA = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WIT
 
 
 def server(suite: str, *keys: dict[str, Any], version: str = "1.2", scheme: str = "") -> list[dict[str, Any]]:
-    """A protocol with a certificate of each key."""
+    """Return a protocol with a certificate of each key."""
     parts: list[dict[str, Any]] = []
     for number, key in enumerate(keys):
         parts.append(key | {"bom-ref": f"a{number}"})

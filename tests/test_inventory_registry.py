@@ -1,4 +1,4 @@
-"""Names as CycloneDX's registry of algorithms makes them: one of each pattern is a choice, or refused truly."""
+"""Names from CycloneDX's registry of algorithms: one of each pattern is a choice, or refused with a true reason."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ A5/1 | stream-cipher | cipher a5-1
 A5/2 | stream-cipher | cipher a5-2
 CMEA | block-cipher | cipher cmea
 """
-# A name and its primitive; none of these is a choice of Tollbar's, or it lacks a fact.
+# A name and its primitive, for names without a choice or without a necessary fact.
 REFUSED = """
 RSA-PKCS1-1.5 | signature
 RSA-X9.31-SHA-256-2048 | signature
@@ -238,7 +238,6 @@ def test_a_registered_name_is_its_choice(name: str, primitive: str, choice: str)
 
 @pytest.mark.parametrize(("name", "primitive"), rows(REFUSED))
 def test_a_registered_name_without_a_choice_is_refused_by_its_own_name(name: str, primitive: str) -> None:
-    """Never as unknown, and never for a part of it."""
     (found,) = mapped(made(algorithm(name, primitive=primitive)))
     assert () == found.uses
     reason = str(found.reason)

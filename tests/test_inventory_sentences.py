@@ -1,4 +1,4 @@
-"""Sentences about assets are true, and spellings and identifiers of what is known are known."""
+"""Sentences about assets are true; known spellings and identifiers are recognised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inventories: what breaks a policy breaks it for its own strength, and each of several uses is judged."""
+"""Inventories: an asset breaks a policy because of its own strength, and each of several uses is judged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NIST = "sp800-131a-2024-11"
 )
 @pytest.mark.parametrize("policy", ["asvs-level-2-5.0.0", NIST, "tr-02102-2026-01", "fedora-future-2026-02"])
 def test_no_cipher_has_the_strength_of_another(name: str, policy: str) -> None:
-    """They break a policy by their blocks of 64 bits, and none has the 112 bits of 3DES."""
+    """They break a policy by their blocks of 64 bits, and do not get the 112 bits of 3DES."""
     found = line(algorithm(name), policy)
     assert Ruling.BREAKS is found.ruling
     assert "112 bits, under" not in str([reason.what for use in found.uses for reason in use.reasons])

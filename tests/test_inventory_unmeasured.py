@@ -1,4 +1,4 @@
-"""Choices that no lab measures, and facts that are not given: a policy refuses them where its rules decide it."""
+"""Choices that no lab measures, and missing facts: a policy refuses them if its rules decide it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ruling(name: str, policy: str, **properties: Any) -> Ruling:
 
 @pytest.mark.parametrize("name", ["SLH-DSA", "SLH-DSA-SHA2", "SLH-DSA-SHA2-192s", "SLH-DSA-SHAKE-256f"])
 def test_a_rule_that_allows_what_is_not_measured_refuses_nothing_unknown(name: str) -> None:
-    """TR-02102 recommends SLH-DSA of categories 3 and 5, and of these nothing is measured."""
+    """TR-02102 recommends SLH-DSA of categories 3 and 5, which are not measured."""
     assert Ruling.CANNOT_SAY is ruling(name, TR)
 
 

@@ -1,4 +1,4 @@
-"""Names of libraries' constants, of XML, and of parameters: each is its choice, or refused with what is missing."""
+"""Names of libraries' constants, of XML, and of parameters: each is its choice, or refused with the missing fact."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ NAMES = [
     ("DSA", {"parameterSetIdentifier": "L=512,N=160"}, "signature dsa-512"),
     ("id-ecPublicKey", {"curve": "1.2.840.10045.3.1.7"}, "signature ecdsa-p256 + key-exchange ecdh-p256"),
     ("256-bit random ECP group", {}, "key-exchange ecdh-p256"),
-    # A hash that Ed25519 does not have.
+    # Ed25519 does not have such a hash.
     ("Ed448-MD5", {}, "? its name says md5 besides, which is no part of it"),
     ("Ed25519-SHA3-512", {}, "? its name says sha3-512 besides, which is no part of it"),
 ]
@@ -148,7 +148,7 @@ def test_a_weak_name_of_another_vocabulary_breaks_the_policy(name: str, properti
 
 
 def test_a_password_hash_without_a_parameter_is_neither_weak_nor_whole() -> None:
-    """Argon2id of 64 MiB meets OWASP's rule with any passes."""
+    """Argon2id of 64 MiB meets OWASP's rule with any number of passes."""
     names = ("Argon2id (m=65536, p=4)", "PBKDF2-HMAC-SHA512", "bcrypt", "scrypt (r=8, p=1)", "Argon2id (t=3)")
     found = judged(*(algorithm(name, primitive="kdf") for name in names), policy="owasp-password-storage-2026-06")
     assert (len(names), 0, 0) == (found.count(Ruling.CANNOT_SAY), found.bad_unrefused, found.mapped)

@@ -1,4 +1,4 @@
-"""Inventories: identifiers of what is weak, and names of libraries that were taken for others."""
+"""Inventories: identifiers of weak algorithms, and names of libraries that were mistaken for others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ WEAK = (
 
 @pytest.mark.parametrize("oid", WEAK)
 def test_an_identifier_of_what_is_weak_breaks_a_policy(oid: str) -> None:
-    """Whatever label has it; and no good name with it meets one."""
     (line,) = priced(algorithm("label", oid=oid), policy=("asvs-level-2-5.0.0",)).lines
     assert line.ruling is Ruling.BREAKS or line.is_bad
     for name in ("SHA-256", "AES-256-GCM", "Ed25519"):
@@ -32,7 +31,6 @@ def test_an_identifier_of_what_is_weak_breaks_a_policy(oid: str) -> None:
 
 
 def test_each_identifier_is_known_by_all_of_its_name() -> None:
-    """What it stands for is none of the names that are not known."""
     for oid in table().oid:
         (found,) = mapped(made(algorithm("label", oid=oid)))
         assert "not known here" not in str(found.reason), (oid, words(found))

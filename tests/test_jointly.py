@@ -1,4 +1,4 @@
-"""Comparisons that are made together: headlines whose intervals hold together, and rows that miss by chance."""
+"""Joint comparisons: headlines whose intervals hold together, and rows that miss by chance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tollbar.report.sections.trust import by_chance, trust
 
 
 def test_one_of_several_comparisons_has_a_wider_interval() -> None:
-    """Each of five is judged at 99 % where all together are to hold at 95 %; one alone is as it was."""
+    """Each of five is judged at 99 % if all together must hold at 95 %; a single one is unchanged."""
     one = Interval(1.1, 1.1 / 1.05, 1.1 * 1.05, 0.95, 12)
     found = jointly(one, 5)
     assert pytest.approx(0.99) == found.confidence
@@ -36,7 +36,7 @@ def test_intervals_that_hold_together_cover_together() -> None:
         missed += any(not one.low <= 1.0 <= one.high for one in (jointly(one, 10) for one in seen))
         alone += any(not one.low <= 1.0 <= one.high for one in seen)
     assert 0.02 * 400 < missed < 0.08 * 400
-    # What the same studies say one by one.
+    # Coverage of the same studies with single intervals.
     assert 0.25 * 400 < alone
 
 
@@ -48,7 +48,6 @@ def _interval(logs: list[float]) -> Interval:
 
 
 def test_a_verdict_that_the_wider_interval_does_not_carry_is_none() -> None:
-    """Barely dearer by itself, and undecided as one of fifty; far dearer stays so; a verdict is never made of it."""
     judged = judge_study(study_run(example()))
     barely = next(toll for toll in judged.tolls if toll.row.key == "double")
     assert barely.ratio is not None
@@ -67,7 +66,6 @@ def test_a_verdict_that_the_wider_interval_does_not_carry_is_none() -> None:
 
 
 def test_many_tolls_say_how_many_miss_by_chance() -> None:
-    """A study of many rows has some wrong ones; one of two rows says nothing of that."""
     assert [] == by_chance(judge_study(study_run(example())))
     base = [100.0 + 0.01 * block for block in range(20)]
     rows = [row({"choice": "none"}, base, repeats_ns=base, standing=Standing.NULL)]

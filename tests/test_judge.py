@@ -1,4 +1,4 @@
-"""The judge: verdicts, tolls and measurements, and what it makes of looks and of noise."""
+"""The judge: verdicts, tolls and measurements, and the effect of looks and noise."""
 
 from __future__ import annotations
 
@@ -55,13 +55,12 @@ TERMS = Terms(0.03, interim_looks=1)
     ],
 )
 def test_verdicts(low: float, high: float, floor: float | None, expected: Verdict) -> None:
-    """The table of verdicts, for differences worth 3 %."""
+    """Differences above 3 % count."""
     assert expected is decide(Interval(1.0, low, high, 0.95, 20), floor, Terms(0.03, interim_looks=1))
 
 
 @given(st.floats(0.2, 5), st.floats(1, 2), st.floats(1, 2), st.floats(1, 1.2))
 def test_costs_one_way_saves_the_other(estimate: float, down: float, up: float, floor: float) -> None:
-    """Swapping the sides of a ratio swaps costs and saves, and leaves the other verdicts."""
     terms = Terms(0.03, interim_looks=1)
     there = decide(Interval(estimate, estimate / down, estimate * up, 0.95, 20), floor, terms)
     back = decide(Interval(1 / estimate, 1 / (estimate * up), down / estimate, 0.95, 20), floor, terms)
@@ -71,23 +70,22 @@ def test_costs_one_way_saves_the_other(estimate: float, down: float, up: float, 
 @pytest.mark.parametrize(
     ("interval", "floor", "expected"),
     [
-        # 3 blocks of the 4 that carry an interval.
+        # 3 of the 4 blocks that an interval needs.
         (Interval(1.1, 0.0, math.inf, 0.96, 3), None, 1),
         # Half the width is wanted: four times the blocks, and nearly as many again to pay for the look.
         (Interval(1.0, 1 / 1.0609, 1.0609, 0.96, 20), 1.0, 130),
-        # On the margin itself no number of blocks will do, nor without a floor.
+        # At the threshold itself no number of blocks decides, nor does any without a noise floor.
         (Interval(1.03, 0.98, 1.08, 0.95, 20), 1.01, None),
         (Interval(1.0299, 0.98, 1.08, 0.95, 20), 1.01, None),
         (Interval(1.2, 0.98, 1.5, 0.95, 20), None, None),
     ],
 )
 def test_more_blocks(interval: Interval, floor: float | None, expected: int | None) -> None:
-    """The estimate follows from 1/√n, and is None where it would be beyond fifty times the blocks."""
+    """The estimate follows from 1/√n, and is None beyond fifty times the blocks."""
     assert expected == more_blocks(interval, floor, Terms(0.03, interim_looks=1))
 
 
 def test_looks_are_paid_for_in_confidence() -> None:
-    """The confidence is that of the look at hand, is stated, and holds for every interval."""
     rows = example()
     once, thrice = (judge_study(study_run(rows, looks)) for looks in [(20,), (8, 12, 20)])
     assert pytest.approx((0.96, 0.9975)) == (once.confidence, thrice.confidence)
@@ -101,7 +99,7 @@ def test_looks_are_paid_for_in_confidence() -> None:
 def test_all_looks_together_are_wrong_in_one_of_twenty() -> None:
     """The errors of any number of looks add up to 5 % at most, whichever side an interval misses on."""
     spent = [1 - Terms(0.03, looks).confidence for looks in range(1, 2000)]
-    # What a double tells from none, of each of them, is less than that together.
+    # The tolerance covers the rounding errors of all confidences.
     assert 0.05 + 1e-12 >= math.fsum(spent)
     assert min(spent) > 0
     assert pytest.approx(0.05) == math.fsum(spent)
@@ -111,7 +109,6 @@ def test_all_looks_together_are_wrong_in_one_of_twenty() -> None:
 
 
 def test_tolls_of_an_example() -> None:
-    """Twice the cost costs, the same is free, and the baseline is free of itself."""
     judged = judge_study(study_run(example()))
     assert [Verdict.FREE, Verdict.COSTS, Verdict.FREE] == [toll.verdict for toll in judged.tolls]
     double = judged.tolls[1]
@@ -125,12 +122,12 @@ def test_tolls_of_an_example() -> None:
 
 
 def test_the_noise_floor_is_an_interval() -> None:
-    """A/A pairs at ×1.00 that may be 4 % apart: nothing is free, nor decided that is nearer to one than that."""
+    """A/A pairs at ×1.00 that may be 4 % apart: no toll is free, and none within that distance is decided."""
     base = [100.0, 108.0] * 10
-    # One of the two is as much cheaper in each block as the other is in the next.
+    # One of the two is cheaper in each block by as much as the other is in the next.
     rows = [row({"choice": "none"}, base, repeats_ns=base[::-1])]
     for times in (1.0, 1.035, 1.20):
-        # Both of the baseline's trials stand on its side.
+        # Both of the baseline's trials count on its side.
         rows.append(row({"choice": str(times)}, [times * 104.0] * 20, against="none"))
     judged = judge_study(study_run(rows))
     assert judged.noise is not None
@@ -153,13 +150,11 @@ def test_the_noise_floor_is_an_interval() -> None:
 def test_who_suffers(
     ratio: tuple[float, float, float], all_samples: tuple[float, float, float], expected: str | None
 ) -> None:
-    """Only what is apart by more than is worth telling, and beyond both intervals."""
     assert expected == suffers(Interval(*ratio, 0.95, 12), Interval(*all_samples, 0.95, 12), TERMS)
 
 
 @given(st.floats(0.1, 10))
 def test_toll_scales_with_its_cell(factor: float) -> None:
-    """A cell whose every trial costs k times as much has k times the toll."""
     costs = [100.0, 100.4, 99.8, 100.1, 99.7, 100.5, 99.9, 100.05]
     base = row({"choice": "none"}, costs[::-1], repeats_ns=costs)
     plain, scaled = (
@@ -174,7 +169,6 @@ def test_toll_scales_with_its_cell(factor: float) -> None:
 
 
 def test_swapping_cell_and_baseline_inverts_the_toll() -> None:
-    """The same trials the other way round give one over the ratio, ends swapped."""
     one, other = measured([1, 1.3], lognormal(0.005), random.Random(5), blocks=20)
     there, back = (
         judge_study(study_run([row({"choice": "none"}, a, against="none"), row({"choice": "x"}, b, against="none")]))
@@ -192,7 +186,6 @@ def test_swapping_cell_and_baseline_inverts_the_toll() -> None:
 
 
 def test_block_order_is_irrelevant_to_tolls() -> None:
-    """The same blocks in another order give the same tolls."""
     rows = example()
     turned = [replace(r, trials=r.trials[::-1], repeats=r.repeats[::-1]) for r in rows]
     there, back = judge_study(study_run(rows)), judge_study(study_run(turned))
@@ -201,7 +194,6 @@ def test_block_order_is_irrelevant_to_tolls() -> None:
 
 
 def test_pairs_are_formed_within_blocks() -> None:
-    """A block that lacks one side, or whose trial failed, is left out of the pair's blocks only."""
     rows = example()
     cut = rows[1].trials[2:-1]
     failed = replace(cut[0], outcome=Outcome.FAILED, reason="the runner fell over")
@@ -211,7 +203,6 @@ def test_pairs_are_formed_within_blocks() -> None:
 
 
 def test_too_few_blocks_are_unclear() -> None:
-    """With three blocks nothing is decided, and one more is asked for."""
     judged = judge_study(study_run(example(blocks=3), (3,)))
     assert {Verdict.UNCLEAR} == {toll.verdict for toll in judged.tolls}
     assert {1} == {toll.more_blocks for toll in judged.tolls}
@@ -220,7 +211,6 @@ def test_too_few_blocks_are_unclear() -> None:
 
 
 def test_failures_stay_in_their_place() -> None:
-    """A cell that failed, was not visited, or lost its baseline is a toll with its reason."""
     base = row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8)
     refused = row({"choice": "no-base"}, outcome=Outcome.UNSUPPORTED, reason="no such digest")
     rows = [
@@ -249,7 +239,6 @@ def test_failures_stay_in_their_place() -> None:
 
 
 def test_what_is_missing_of_a_comparison_is_said_as_it_is() -> None:
-    """A cell without its repeat, one that shares no block with its baseline, and one that was seen in others alone."""
 
     def unseen(one: Trial) -> Trial:
         return replace(one, chunks=tuple(replace(c, cpu_ns=dict.fromkeys(c.cpu_ns, 0)) for c in one.chunks))
@@ -268,7 +257,6 @@ def test_what_is_missing_of_a_comparison_is_said_as_it_is() -> None:
 
 
 def test_chunks_without_an_operation_are_left_out() -> None:
-    """There is nothing in them to be shared out; one whose clock saw nothing counts, for another has that time."""
     rows = example()
     first = rows[1].trials[0]
     empty = (Chunk(4, 0, 5_000_000, {"runner": 5_000_000}), Chunk(5, 7, 5_000_000, {"runner": 0}))
@@ -278,7 +266,6 @@ def test_chunks_without_an_operation_are_left_out() -> None:
 
 
 def test_a_baseline_counts_where_the_cell_was_beside_it() -> None:
-    """Of a baseline in several batches, the ratio is made of those that the cell was in."""
     blocks = range(8)
     base = tuple(trial(100.0 if batch else 300.0, block=b, batch=batch) for b in blocks for batch in (0, 1))
     rows = [
@@ -291,7 +278,7 @@ def test_a_baseline_counts_where_the_cell_was_beside_it() -> None:
 
 
 def test_shared_variances_make_no_noisy_ratio_of_unlike_work_narrower() -> None:
-    """A neighbour's state outlasts a run, so that blocks do not show how ratios move with it."""
+    """A neighbour's state outlasts a run, so blocks do not show how such ratios move with it."""
     base, repeat, *costs = measured([1, 1, *[2] * 6], lognormal(0.02), random.Random(5), blocks=4)
     rows = [row({"choice": "none"}, base, repeats_ns=repeat)]
     rows += [row({"choice": f"c{number}"}, cost, against="none") for number, cost in enumerate(costs)]
@@ -305,12 +292,11 @@ def test_shared_variances_make_no_noisy_ratio_of_unlike_work_narrower() -> None:
     own = [widths(Ledger([rows[0], one], TERMS), [one])[0] for one in rows[1:]]
     assert all(width >= alone - 1e-9 for width, alone in zip(widths(noisy, rows[1:]), own, strict=True))
     assert any(width < 0.9 * alone for width, alone in zip(widths(quiet, rows[1:]), own, strict=True))
-    # A/A pairs are like work, and share in either case.
+    # A/A pairs compare like with like, and share in either case.
     assert pytest.approx(widths(quiet, rows[:1]), rel=1e-3) == widths(noisy, rows[:1])
 
 
 def test_measurements_are_in_their_own_units() -> None:
-    """CPU and wall time in nanoseconds per operation, memory in bytes where it grew."""
     chunks = tuple(replace(c, wall_ns=2 * c.wall_ns) for c in trial(100.0).chunks)
     grown = tuple(replace(trial(100.0, block=b), memory_bytes=4096, chunks=chunks) for b in range(8))
     judged = judge_study(study_run([replace(row({"choice": "x"}), trials=grown)], (8,)))
@@ -324,7 +310,6 @@ def test_measurements_are_in_their_own_units() -> None:
 
 
 def test_components_add_up_to_the_whole() -> None:
-    """A front end and what is behind it: their parts stand beside the server's cost, and the client's apart."""
     trials = tuple(served(block) for block in range(8))
     cell = replace(row({"choice": "x"}), trials=trials)
     study = builders.study(blocks=8)
@@ -342,7 +327,7 @@ def test_components_add_up_to_the_whole() -> None:
 
 
 def served(block: int) -> Trial:
-    """A trial of a server with two components, the second of which works in every other chunk only."""
+    """Return a trial of a server with two components, the second of which works in every other chunk only."""
     chunks = tuple(
         Chunk(number, 1000, 10**6, {"web": 100_000 - behind_ns, "behind": behind_ns, CLIENT: 40_000})
         for number, behind_ns in enumerate((50_000, 0) * 2)
@@ -354,7 +339,6 @@ def served(block: int) -> Trial:
 
 @pytest.mark.coverage
 def test_estimate_of_more_blocks_is_about_right() -> None:
-    """Of the unclear tolls that are given so many more blocks, most are decided by them."""
     decided = []
     machine = Kind((Disturbance(((0.0, pareto(0.02, 1.3)), (0.4, pareto(0.004, 1.3)))),), luck=0.04)
     work = Work(260_000)
@@ -373,12 +357,11 @@ def test_estimate_of_more_blocks_is_about_right() -> None:
     assert Verdict.SAVES not in decided
 
 
-# In full size.
+# Full size.
 
 
 @pytest.mark.share(0)
 def test_a_thousand_cells() -> None:
-    """A study of a thousand cells and twenty blocks is judged whole."""
     source = random.Random(9)
     api = {"legacy": 0.0, "evp": 0.05, "fetched": 0.1}
     rows = []
@@ -409,5 +392,5 @@ def test_a_thousand_cells() -> None:
 
 
 def hash_of(choice: str) -> float:
-    """A cost of its own for each choice, the same in every run of the tests."""
+    """Return a fixed cost for each choice, the same in every run of the tests."""
     return random.Random(choice).random()

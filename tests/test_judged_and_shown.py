@@ -1,4 +1,4 @@
-"""What the judge makes of a run is drawn, printed and written: the report, the tables and the document take it all."""
+"""Results of the judge in all layouts: the report, the tables and the document accept everything."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from tollbar.report.terminal import show_judgement, streams
 
 @pytest.fixture(scope="module")
 def judged() -> Judgement:
-    """The examples' trials, judged by the judge."""
+    """Return the examples' trials, judged by the judge."""
     return judgement([analysis.judge_study(s.study) for s in (digests(), handshakes(), arrivals(), asked_only())])
 
 
 def test_all_that_the_judge_gives_is_shown(
     judged: Judgement, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One row of each table for each cell; nothing that JSON cannot hold."""
     html.write(judged, tmp_path / "report.html")
     streams.stdout.cache_clear()
     show_judgement(judged, everything=True)
@@ -44,7 +43,6 @@ def test_all_that_the_judge_gives_is_shown(
 
 
 def test_the_parts_of_what_the_judge_gives_are_found(judged: Judgement) -> None:
-    """Both costs of each cell, and each component's part, by the names that the judge gives them."""
     for study in judged.studies:
         cost, all_samples = (by_row(study, name) for name in (cost_metric(study), all_metric(study)))
         assert cost

@@ -1,4 +1,4 @@
-"""What is judged where something is missing, or stands apart from the rest."""
+"""Judgements with missing parts or outliers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ from tollbar.results import Row
 
 
 def unprobed(of: Row) -> Row:
-    """The same row, measured where no core was probed."""
+    """Return the row as measured without a probe on the core."""
     made = tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in of.trials)
     return replace(of, trials=made, repeats=())
 
 
 def test_where_no_core_was_probed_no_block_was_quiet() -> None:
-    """A ratio is noisy then, and says that it has no quiet blocks; else it has all that both sides have."""
     rows = [row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 6)]
     assert 6 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
     rows = [unprobed(one) for one in rows]
@@ -39,19 +38,17 @@ def test_where_no_core_was_probed_no_block_was_quiet() -> None:
 
 
 def test_what_was_not_measured_has_no_quiet_blocks() -> None:
-    """Else the lab would go on until it had more of them."""
+    """Otherwise the lab would continue until it had more of them."""
     rows = [row({"choice": "none"}, [100.0] * 8), row({"choice": "x"}, outcome=Outcome.FAILED, reason="it fell over")]
     toll = Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0])
     assert (None, 0) == (toll.ratio, toll.quiet_blocks)
 
 
 def test_noise_that_reaches_to_nothing_reaches_everywhere() -> None:
-    """Either end of the A/A pairs' interval may be the far one."""
     assert [2.0, 4.0, math.inf] == [reach(interval(low, high)) for low, high in ((0.9, 2.0), (0.25, 2.0), (0.0, 2.0))]
 
 
 def test_a_table_of_another_metric_says_nothing_of_the_cost_of_two_cells() -> None:
-    """One of the study's cost does."""
     rows = [row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 8)]
     toll = Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0])
     of: Any = SimpleNamespace(study=study_run(rows), noise=None, compare=None, contrasts=(), tolls=())
@@ -62,7 +59,6 @@ def test_a_table_of_another_metric_says_nothing_of_the_cost_of_two_cells() -> No
 
 
 def test_two_servers_are_two_places_whatever_a_rule_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy may ask something of a server: what costs least is still told of each."""
     rows = [row({"choice": choice, "server": server}, [1.0]) for choice in ("a", "b") for server in ("nginx", "httpd")]
     wanted: Any = SimpleNamespace(family=SimpleNamespace(settings={}, parameters=()))
     monkeypatch.setattr(choosing, "turned_on", lambda wanted: {"server"})
@@ -72,7 +68,6 @@ def test_two_servers_are_two_places_whatever_a_rule_is_on(monkeypatch: pytest.Mo
 
 
 def test_only_what_has_an_interval_can_be_told() -> None:
-    """Neither what has no change, nor one whose interval has no end, or is wider than what is asked about."""
     changes = [None, replace(interval(1.0, 2.0), high=math.inf), interval(1.0, 2.0)]
     pairs: Any = tuple(
         SimpleNamespace(changes={"ratio": one, "cost": None}, is_near=lambda of, above: False) for one in changes
@@ -83,7 +78,6 @@ def test_only_what_has_an_interval_can_be_told() -> None:
 
 
 def test_an_order_that_cannot_be_told_says_at_which_edge() -> None:
-    """That of one over one, and not that of what was published."""
     costs = [100.0 * (1.2 if block % 2 else 0.9) for block in range(20)]
     rows = [row({"choice": "a"}, [100.0] * 20), row({"choice": "b"}, costs)]
     (found,) = results(rows, claim({"choice": "a"}, {"choice": "b"}, order="more"))
@@ -92,7 +86,6 @@ def test_an_order_that_cannot_be_told_says_at_which_edge() -> None:
 
 
 def test_what_runners_saw_stands_by_its_name_and_component() -> None:
-    """Of the whole, of each component that has it, and in the unit of each."""
     seen = {("", BACKGROUND.name): 5.0, ("db", "network-sent"): 700.0}
     rows = [
         replace(
@@ -116,7 +109,6 @@ def test_what_runners_saw_stands_by_its_name_and_component() -> None:
 
 
 def test_a_round_trip_is_told_in_microseconds_by_component() -> None:
-    """Of each trial that has a load, one value; a component without one has none."""
     load = LoadRecord(requests=10, wall_ns=1000, round_trip_ns={"db": 120_000, "web": 0})
     trials = tuple(replace(trial(100.0, block=block), load=load) for block in range(8))
     rows = [replace(builders.example(8)[0], trials=trials)]
@@ -126,7 +118,7 @@ def test_a_round_trip_is_told_in_microseconds_by_component() -> None:
 
 
 def test_noise_of_thousands_of_pairs_has_a_probability() -> None:
-    """The binomial coefficients of 1,100 pairs are beyond what a double can hold."""
+    """The binomial coefficients of 1,100 pairs exceed a double."""
     assert pytest.approx(1.0) == _at_least(1, 12_000, 0.05)
     assert 0.05 == pytest.approx(_at_least(1, 1, 0.05))
     assert 1 - 0.95**20 - 20 * 0.05 * 0.95**19 == pytest.approx(_at_least(2, 20, 0.05))

@@ -26,13 +26,13 @@ from conftest import here, lacking
 KILLS = share.of(9, 26)
 # A run may end before its moment; about one in five does.
 ATTEMPTS = 5
-# A run that is refused more of something may do with what it has, each time.
+# A run that is refused more of a resource may manage with what it has, each time.
 WITHOUT_MORE = share.of(2, ATTEMPTS)
-# Means that refuse a run more of something.
+# Means that refuse a run more of a resource.
 REFUSED = ("disk full", "memory limit", "descriptors")
 SEED = 43
-# Each wants a quiet run of its own: these are quick, and between them every means has a kind to strike. With
-# the servers that have to be here for each; the soonest done first.
+# Each kind needs a quiet run of its own, so these are quick; together every means has a kind to strike. The values are
+# the servers that must be installed; sorted by time, the fastest first.
 QUICK = {
     "primitives": (),
     "sqlite": (),
@@ -43,7 +43,10 @@ QUICK = {
 
 
 def drawn() -> list[tuple[str, str, int]]:
-    """Kind, means, seed of each kill: every means once, some twice. A share has some, mostly of kinds that end soon."""
+    """Return kind, means and seed of each kill: every means once, some twice.
+
+    A share has some of them, mostly of kinds that end soon.
+    """
     chance = random.Random(SEED)
     means = [*MEANS, *chance.sample([*MEANS], KILLS - len(MEANS))] if share.IS_WHOLE else chance.sample([*MEANS], KILLS)
     struck = ([kind for kind in QUICK if kind in MEANS[name].kinds] for name in means)
@@ -53,12 +56,12 @@ def drawn() -> list[tuple[str, str, int]]:
 
 @pytest.fixture(scope="module")
 def survivors() -> Iterator[Survivors]:
-    """One ground for all kills, with what runs of each kind come to."""
+    """Yield one ground for all kills, with the results of quiet runs of each kind."""
     with a_ground() as place:
         yield Survivors(place, suspended_s=0.5)
 
 
-# One worker has all kills of a kind, and its one quiet run.
+# One worker gets all kills of a kind, and its one quiet run.
 @pytest.mark.parametrize(
     ("kind", "means", "seed"),
     [
@@ -67,7 +70,6 @@ def survivors() -> Iterator[Survivors]:
     ],
 )
 def test_a_kill_is_survived(survivors: Survivors, kind: str, means: str, seed: int) -> None:
-    """Nothing is left, nothing that was committed is lost, and the run comes to its end and to the same answers."""
     if MEANS[means].needs == "mounts" and os.geteuid() != 0:
         lacking("the disks of a kill are mounted, which is for root")
     for server in QUICK[kind]:
@@ -79,12 +81,11 @@ def test_a_kill_is_survived(survivors: Survivors, kind: str, means: str, seed: i
         outcomes.append(outcome(line))
         if outcomes[-1] == "survived" or (means in REFUSED and outcomes.count("not struck") == WITHOUT_MORE):
             break
-    # What it was refused it may never have needed.
+    # The run may never have needed the refused resource.
     assert "survived" in outcomes or (means in REFUSED and "not struck" in outcomes), (outcomes, line)
 
 
 def test_all_means_are_drawn() -> None:
-    """Each has a kind that it can strike."""
     assert KILLS == len(drawn())
     if share.IS_WHOLE:
         assert {*MEANS} == {name for _, name, _ in drawn()}
@@ -93,7 +94,6 @@ def test_all_means_are_drawn() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_a_study_of_the_fewest_blocks(kind: str) -> None:
-    """It is small, and carries an interval all the same."""
     assert "\nblocks = 4\n" in study_of(kind)
 
 
@@ -102,13 +102,13 @@ WITH_BATCHES = 21
 
 
 def leave_a_process(kill: Kill) -> None:
-    """A process that outlives the run."""
+    """Leave a process that outlives the run."""
     os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
     kill.run.kill()
 
 
 def lose_a_trial(kill: Kill) -> None:
-    """Half of the first batch that was committed is gone."""
+    """Remove half of the first committed batch."""
     kill.run.kill()
     kill.run.wait()
     with contextlib.closing(sqlite3.connect(kill.ground.runs[0] / "results.sqlite")) as database:
@@ -117,7 +117,7 @@ def lose_a_trial(kill: Kill) -> None:
 
 
 def committed_in_time(runs: Path) -> list[ground.Kept]:
-    """What is on the disk, once there is something."""
+    """Return the committed batches once there are some."""
     deadline = time.monotonic() + ground.RUN_LIMIT_S
     while not (found := looking.committed_in(runs)):
         assert time.monotonic() < deadline
@@ -126,7 +126,7 @@ def committed_in_time(runs: Path) -> list[ground.Kept]:
 
 
 def leave_a_file(kill: Kill) -> None:
-    """A file beside the run."""
+    """Leave a file next to the run."""
     (kill.ground.folder / "stray").write_text("")
     kill.run.kill()
 
@@ -140,11 +140,10 @@ def leave_a_file(kill: Kill) -> None:
 def test_what_is_left_or_lost_is_noticed(
     survivors: Survivors, monkeypatch: pytest.MonkeyPatch, strike: object, found: str
 ) -> None:
-    """A kill after which something is wrong says so."""
     monkeypatch.setitem(MEANS, "wrong", Means(strike, (0, -signal.SIGKILL)))  # type: ignore[arg-type]
-    # What is left on purpose is waited for as long; what ends, ends within that on a busy machine too.
+    # Leftovers are waited for as long as the limit; ordinary ends need less, on a busy machine too.
     monkeypatch.setattr(ground, "PATIENCE_S", 5.0)
-    # However busy the machine is, there is a batch to lose.
+    # There is a batch to lose, however busy the machine is.
     monkeypatch.setattr(striking, "committed_in", committed_in_time)
     line = survivors.kill("primitives", "wrong", WITH_BATCHES)
     assert any(found in wrong for wrong in line["wrong"]), line
@@ -162,7 +161,6 @@ def test_what_is_left_or_lost_is_noticed(
     ],
 )
 def test_only_a_run_that_was_struck_has_survived(line: dict[str, object], counts_as: str) -> None:
-    """One that had ended before, or was never begun, shows nothing."""
     assert counts_as == outcome(line)
 
 
@@ -172,10 +170,10 @@ def test_only_a_run_that_was_struck_has_survived(line: dict[str, object], counts
         ("SIGTERM", False, 0, 9.0, True),
         ("SIGINT", False, 0, 9.0, True),
         ("SIGINT twice", False, 0, 9.0, True),
-        # At its end anyway.
+        # Ending anyway.
         ("SIGTERM", False, 0, 0.3, False),
         ("SIGTERM", True, 0, 9.0, False),
-        # Slow to end, and ended by it.
+        # Slow to end, and ended by the signal.
         ("SIGTERM", False, -signal.SIGTERM, 9.0, False),
         ("clock set", False, 0, 9.0, False),
     ],
@@ -183,7 +181,6 @@ def test_only_a_run_that_was_struck_has_survived(line: dict[str, object], counts
 def test_a_run_that_goes_on_though_it_was_asked_to_end_is_noticed(
     means: str, late: bool, status: int, lived_s: float, lost: bool
 ) -> None:
-    """The signal was lost."""
     assert lost == MEANS[means].was_lost(late, status, lived_s)
 
 
@@ -206,7 +203,6 @@ def test_a_run_that_goes_on_though_it_was_asked_to_end_is_noticed(
 def test_a_means_has_struck_if_it_did_anything(
     survivors: Survivors, means: str, note: dict[str, object], status: int, has_struck: bool
 ) -> None:
-    """A run that ended before the signal, or was never short of what it was left, is not one that was struck."""
     kill = Kill(survivors.ground, random.Random(0), None, 0.0, note=note)  # type: ignore[arg-type]
     assert has_struck == MEANS[means].has_struck(kill, status)
 
@@ -229,7 +225,6 @@ BAD = GOOD._replace(outcome="failed", reason="it went wrong")
 def test_what_fails_in_the_resumed_run_is_no_harm_of_the_strike(
     before: list[str | None], after: list[tuple[str | None, str | None]], trials: list[ground.Kept], said: str
 ) -> None:
-    """Nothing is done to that run: only what had failed before may be so in the end."""
     found = list(looking._failed_anew(after, before, trials))
     assert len(found) == (said != "")
     assert all(one.startswith(said) for one in found)
@@ -253,7 +248,7 @@ TOLL = {"low": 1.0, "high": 1.2, "ratio": 1.1, "verdict": "costs", "reason": Non
     ],
 )
 def test_an_answer_is_the_same_by_its_interval(now: dict[str, object] | None, harmed: bool, found: object) -> None:
-    """The same verdict is not the same answer: one of nine times as much has it too."""
+    """An equal verdict is not enough: a cost of nine times as much has the same."""
     agree, apart = looking.answers(
         {} if now is None else {"key": {**TOLL, **now}}, as_uninterrupted(TOLL), harmed=harmed
     )
@@ -269,7 +264,7 @@ def test_an_answer_is_the_same_by_its_interval(now: dict[str, object] | None, ha
 def test_another_answer_is_none_if_an_uninterrupted_run_has_it_now(
     survivors: Survivors, monkeypatch: pytest.MonkeyPatch, now: dict[str, object], is_apart: bool
 ) -> None:
-    """The machine may have become another since the first quiet run; the strike is not what did it then."""
+    """The machine may have changed since the first quiet run; then the strike is not the cause."""
     resumed = {**TOLL, "low": 1.8, "high": 2.0, "ratio": 1.9}
     monkeypatch.setattr(striking, "tolls_of", lambda _: {"key": resumed})
     monkeypatch.setitem(survivors._uninterrupted, "kind", as_uninterrupted(TOLL))
@@ -284,7 +279,6 @@ def test_another_answer_is_none_if_an_uninterrupted_run_has_it_now(
 def test_another_answer_stands_where_no_uninterrupted_run_can_be_made(
     survivors: Survivors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kill is wrong then, and not one that was never made."""
 
     def fails(_: str) -> looking.Uninterrupted:
         raise RuntimeError("no port")
@@ -298,5 +292,5 @@ def test_another_answer_stands_where_no_uninterrupted_run_can_be_made(
 
 
 def as_uninterrupted(toll: dict[str, object]) -> looking.Uninterrupted:
-    """A quiet run that came to this."""
+    """Return a quiet run with this toll."""
     return looking.Uninterrupted(Path("study.toml"), 1.0, 1.0, 4, {"key": toll})
