@@ -1,4 +1,4 @@
-"""Known answers: each cell meets those of its choice, itself or by another that does the very same."""
+"""Known answers: each cell meets those of its choice, by itself or by a cell that uses the same code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ bytes = ["64 B", "1 KiB"]
 """
 
 KEYS = ("kept", "from-pem")
-# Needs no settings of its own, so that it is met where the cell itself is proved; and one that does.
+# `PLAIN` needs no settings of its own, so it is met where the cell itself is proved; `WITH_SHA_1` needs one.
 PLAIN = Answer({"of": "abc"}, "00", {})
 WITH_SHA_1 = Answer({"of": "Test"}, "11", {"digest": "sha-1"})
 
@@ -34,18 +34,18 @@ Answers = Callable[[Mapping[str, Any]], Record]
 
 
 def cells(*answers: Answer) -> list[Cell]:
-    """RSA in two key forms at two sizes, with these known answers."""
+    """Return RSA in two key forms at two sizes, with these known answers."""
     (one,) = plan.make([study.read("some", STUDY, where="some.toml")], seed=1).studies
     found = [cell for cell in one.cells if cell.choice.name == "rsa-2048"]
     choice = replace(found[0].choice, answers=answers)
-    # As of a runner in another language, which reads keys in several forms.
+    # Imitate a runner in another language, which reads keys in several forms.
     return [
         replace(cell, choice=choice, coordinates={**cell.coordinates, "key": key}) for cell in found for key in KEYS
     ]
 
 
 def proved(of: Sequence[Cell], says: Answers) -> tuple[list[Proven], list[Mapping[str, Any]]]:
-    """What is proved of these cells in one run, and every task that their runner was given for it."""
+    """Return the proofs of these cells in one run, and every task that their runner was given."""
     tasks: list[Mapping[str, Any]] = []
 
     def ask(command: Sequence[str], task: Mapping[str, Any], **limits: float) -> Record:
@@ -57,13 +57,13 @@ def proved(of: Sequence[Cell], says: Answers) -> tuple[list[Proven], list[Mappin
 
 
 def right(task: Mapping[str, Any]) -> Record:
-    """A runner that always comes to the answer that must come."""
+    """Return the expected answer, like a correct runner."""
     proof = Proof(answer=task["inputs"].get("expected_hex"), refused=("a tampered message",))
     return Record(outcome=Outcome.OK, receipt={"provider": "a library"}, proof=proof)
 
 
 def test_an_answer_is_met_in_every_form_of_the_key() -> None:
-    """What was proved with a kept key says nothing of one read from PEM: that is another path through the library."""
+    """A key read from PEM takes another path through the library than a kept key."""
     of = cells(PLAIN, WITH_SHA_1)
     proven, tasks = proved(of, right)
     assert [(Outcome.OK, 2)] * 4 == [(one.outcome, one.known_answers) for one in proven]
@@ -73,7 +73,6 @@ def test_an_answer_is_met_in_every_form_of_the_key() -> None:
 
 
 def test_a_cell_does_not_pass_by_the_proof_of_another() -> None:
-    """Where the answer comes out wrong with a key read from PEM alone, the cells of such keys fail."""
 
     def says(task: Mapping[str, Any]) -> Record:
         record = right(task)
@@ -89,7 +88,7 @@ def test_a_cell_does_not_pass_by_the_proof_of_another() -> None:
 
 
 def test_an_answer_that_cannot_be_tried_is_said() -> None:
-    """A library that refuses SHA-1 does what the cell asks all the same; which answer it was not asked for stands."""
+    """A library may refuse SHA-1 and still do the cell's work; the proof names the untried answer."""
 
     def says(task: Mapping[str, Any]) -> Record:
         if task["setting"].get("digest") == "sha-1":

@@ -19,35 +19,35 @@ from patience import PATIENCE_S
 from server_lab import CANNOT_READ
 from tollbar.catalog import servers
 
-# More on demand: a lab may be killed at any moment, and these are few.
+# Few by default; a lab may be killed at any moment, so `TOLLBAR_KILLS` sets more.
 KILLS = int(os.environ.get("TOLLBAR_KILLS", "3"))
 ALL = {**servers.all_servers(), **servers.services()}
-# Without what is started for a trial behind a server: it stands before a directory (`test_negotiate`).
+# Services that start for each trial behind a server are left out: they need a directory (`test_negotiate`).
 NAMES = sorted(name for name, server in ALL.items() if not server.is_service or server.frontend.lifetime == "run")
-# Those with a port that not every ordinary user may have.
+# Servers with a port that not every ordinary user may bind.
 PRIVILEGED = {name for name in NAMES if any(one.port and one.port < 1024 for one in ALL[name].components)}
-# What is prepared beforehand takes longer to be there.
+# Prepared servers take longer to start.
 PREPARED = {name for name in NAMES if any(one.prepare for one in ALL[name].components)}
-# And it ended by what it got, not by itself.
+# The lab ended by the signal, not by itself.
 NOTHING = {"ended": True, "directory": False, "children": [], "listening": []}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache for these tests alone, which the labs use."""
+    """Use a cache for these tests alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
 def lab(*words: object) -> subprocess.CompletedProcess[str]:
-    """What a lab in a process of its own came to."""
+    """Return the result of a lab in a process of its own."""
     command = [sys.executable, server_lab.__file__, *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def left_after(how: str, name: str, after_s: float, served: int = 0) -> dict[str, object]:
-    """What is left when a lab got this signal, some seconds after so many of its servers were up."""
+    """Return the remains of a lab that got this signal some seconds after this number of its servers were up."""
     told = lab("end", name, served, after_s, how)
     assert told.stdout, told.stderr
     said = json.loads(told.stdout)
@@ -59,7 +59,7 @@ def left_after(how: str, name: str, after_s: float, served: int = 0) -> dict[str
 
 @functools.cache
 def prepare(name: str) -> None:
-    """Has what it needs in the cache."""
+    """Put the server's prepared state into the cache."""
     assert 0 == lab("trials", name).returncode
 
 
@@ -67,13 +67,12 @@ def prepare(name: str) -> None:
 @pytest.mark.parametrize("moment", range(KILLS))
 @pytest.mark.parametrize("name", NAMES[1:] + NAMES[:1])
 def test_nothing_survives_a_killed_lab(name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within seconds of `kill -9` of the lab there is no process, no listener and no directory of it."""
     here(name)
     if moment % 2:
-        # When a server is up; on a busy machine it may be soon after one was, or long before the next one is.
+        # Struck when a server is up; on a busy machine that may be just after a start, or long before the next one.
         prepare(name)
     else:
-        # While it prepares itself, where it does.
+        # Struck during the preparation, if there is one.
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     after_s = random.Random(f"{name} {moment}").uniform(0.0, 1.5 if name in PREPARED else 0.4)
     assert NOTHING == left_after("SIGKILL", name, after_s, served=moment % 2)
@@ -84,7 +83,6 @@ def test_nothing_survives_a_killed_lab(name: str, moment: int, tmp_path: Path, m
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("name", NAMES[::-1])
 def test_nothing_survives_an_interrupted_lab(name: str, how: str, served: int) -> None:
-    """Nor after Ctrl-C, or after SIGTERM, which leaves the lab no time to tidy up."""
     here(name)
     if served:
         prepare(name)
@@ -94,7 +92,6 @@ def test_nothing_survives_an_interrupted_lab(name: str, how: str, served: int) -
 @pytest.mark.share(1)
 @pytest.mark.parametrize("name", sorted({*NAMES} - PRIVILEGED))
 def test_an_ordinary_user_can_start_it(name: str) -> None:
-    """Nothing about a server needs root."""
     here(name)
     if os.geteuid() != 0:
         pytest.skip("this is an ordinary user, and all tests have shown it")

@@ -1,4 +1,4 @@
-"""Large studies are planned in a time that grows with their cells, and not with the square of their number."""
+"""Large studies are planned in time linear in their cells, not quadratic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollbar.core.errors import TollbarError
 from tollbar.study import plan
 
 CELLS = 20_000
-# A plan of so many takes some five seconds of CPU time. Where the time is quadratic it takes minutes.
+# This plan takes some five seconds of CPU time; in quadratic time it takes minutes.
 CPU_LIMIT_S = 30
 
 SIZES = """
@@ -84,6 +84,6 @@ memory = [{", ".join(f'"{kibibytes} KiB"' for kibibytes in range(512, 612))}]
 
 
 def test_combinations_without_end_are_refused_before_they_are_made() -> None:
-    """Three settings of two hundred, 64 and a hundred values are more than a million cells."""
+    """Three settings of 200, 64 and 100 values make more than a million cells."""
     with pytest.raises(TollbarError, match="more than 100,000 combinations"):
         plan.make([study.read("wide", WIDE, where="wide.toml")], seed=1)

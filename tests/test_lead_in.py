@@ -1,4 +1,4 @@
-"""Between a chunk's lead-in and its clock a client reads CPU clocks and nothing else. It gives way to its server."""
+"""Lead-in of a chunk: until its clock starts a client reads only CPU clocks, and it yields to its server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from conftest import here, lacking
 from tollbar.lab.workloads.request import RequestWork
 
 LEADING = 4
-# As short as the kernel makes it: two naps that find the server at rest, and more while it is not.
+# The kernel's shortest naps: two that find the server at rest, and more while it works.
 NAP = re.compile(r"clock_nanosleep\(CLOCK_\w+, .*tv_nsec=1\}")
 
 
-# What accounts read that takes long: processes, their threads, and the list of a control group's.
+# Slow reads of accounts: processes, their threads, and the list of a control group.
 LONG_READ = re.compile(r"/proc/|/cgroup\.procs\b")
 MEMORY = re.compile(r"\b(mmap|munmap|brk|madvise)\(")
 
@@ -40,7 +40,7 @@ def traced(what: str, trace: Path) -> tuple[list[str], list[int], int]:
 
 
 def assert_naps_alone(lines: list[str]) -> None:
-    """At least two naps, and nothing that sleeps for longer or reads for long."""
+    """Check that there are at least two naps, no longer sleep, and no slow read."""
     assert [] == [line for line in lines if LONG_READ.search(line)], "no account is read there"
     slept = [line for line in lines if "clock_nanosleep(" in line]
     assert len(slept) >= 2
@@ -61,7 +61,7 @@ def test_a_lead_in_is_followed_by_clocks_alone(what: str, server: str, tmp_path:
 @pytest.mark.servers
 @pytest.mark.parametrize(("what", "server"), [(work.POSTGRESQL, "postgresql"), (work.MARIADB, "mariadb")])
 def test_a_databases_lead_in_is_followed_by_clocks_alone(what: str, server: str, tmp_path: Path) -> None:
-    """How many operations lead in depends on their cost: everything from the first to the last is looked at."""
+    """The number of operations that lead in depends on their cost: everything from the first to the last is checked."""
     here(server)
     lines, sends, operations = traced(what, tmp_path / "trace")
     assert len(sends) > operations, "some lead in"
@@ -71,7 +71,6 @@ def test_a_databases_lead_in_is_followed_by_clocks_alone(what: str, server: str,
 @pytest.mark.servers
 @pytest.mark.parametrize(("what", "server"), [(work.BARE, "embedded"), (work.POSTGRESQL, "postgresql")])
 def test_a_client_gives_way_to_its_server(what: str, server: str) -> None:
-    """By its scheduling policy, in each of its threads; its server keeps the usual one."""
     here(server)
     with ExitStack() as stack:
         running = work.running(stack, what, 7)
@@ -81,6 +80,6 @@ def test_a_client_gives_way_to_its_server(what: str, server: str) -> None:
 
 
 def policies(*roots: int) -> set[int]:
-    """The scheduling policies of all threads below these guards."""
+    """Return the scheduling policies of all threads below these guards."""
     tasks = (task for root in roots for pid in below(root) for task in Path(f"/proc/{pid}/task").iterdir())
     return {os.sched_getscheduler(int(task.name)) for task in tasks}

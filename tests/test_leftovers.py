@@ -1,4 +1,4 @@
-"""Leftovers of runs whose processes were all killed at once: the next command that measures removes them."""
+"""Leftovers of runs whose processes were all killed at once: the next measuring command removes them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ blocks = 1
 
 @pytest.fixture
 def ground(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    """A ground whose commands have a cache of their own: a test that runs at the same time sweeps nothing of it."""
+    """Yield a ground with a cache of its own, so that tests that run at the same time sweep nothing of it."""
     with a_ground() as made:
         monkeypatch.setenv("XDG_CACHE_HOME", str(made.folder / ".cache"))
         (made.folder / "digest.toml").write_text(DIGEST)
@@ -49,7 +49,7 @@ def ground(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
 
 
 def struck(ground: Ground, kind: str, server: str) -> None:
-    """A run of this kind, all of whose processes that are Tollbar's are killed while a server of it is up."""
+    """Kill all of Tollbar's processes of a run of this kind while a server of it is up."""
     study = ground.folder / f"{kind}.toml"
     study.write_text(study_of(kind).replace("blocks = 4\n", "blocks = 500\n"))
     run = ground.start(study)
@@ -59,7 +59,7 @@ def struck(ground: Ground, kind: str, server: str) -> None:
 
 
 def said_by(ground: Ground, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What a command on this ground says."""
+    """Return the result of a command on this ground."""
     return subprocess.run(
         [TOLLBAR, *words],
         cwd=ground.folder,
@@ -79,7 +79,6 @@ def said_by(ground: Ground, *words: str, **environment: str) -> subprocess.Compl
     ],
 )
 def test_the_next_run_removes_what_a_strike_at_all_processes_left(ground: Ground, kind: str, server: str) -> None:
-    """The doctor names it; a run of digests, which starts no server and has another TMPDIR, ends and removes it."""
     here(kind)
     struck(ground, kind, server)
     (directory,) = ground.temporary.glob("tollbar-*")
@@ -112,7 +111,6 @@ def test_other_commands_that_measure_remove_leftovers_too(ground: Ground, words:
 
 
 def test_a_run_whose_keeper_was_killed_is_not_swept() -> None:
-    """It goes on without its keeper, and another command of the same user must not end its servers."""
     with Sandbox() as sandbox:
         keeper = sandbox._keeper
         assert keeper is not None
@@ -131,7 +129,6 @@ def test_a_run_whose_keeper_was_killed_is_not_swept() -> None:
 
 
 def test_a_lab_that_is_gone_does_not_keep_its_directory(tmp_path: Path) -> None:
-    """Its lock goes with its process, and neither its number nor its start of the machine are believed alone."""
     directory = tmp_path / "tollbar-a"
     directory.mkdir()
     hold = "import pathlib, sys; from tollbar.lab.servers import leftovers; leftovers.hold(pathlib.Path(sys.argv[1]))"
@@ -168,7 +165,7 @@ OF_ACCOUNT = "import ctypes, os, sys; os.setuid(int(sys.argv[1])); print(ctypes.
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's components have accounts of their own")
 def test_shared_memory_of_a_server_that_ended_with_its_guard_is_removed(tmp_path: Path) -> None:
-    """No process of it is found, so that its account decides; another account's memory stays."""
+    """No process of it exists, so its account decides; another account's memory stays."""
 
     def made(account: int) -> int:
         return int(subprocess.run([sys.executable, "-c", OF_ACCOUNT, str(account)], capture_output=True).stdout)

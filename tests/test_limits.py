@@ -1,4 +1,4 @@
-"""What limited the requests of a cell: the server, its client, or others."""
+"""Limits of a cell's request rate: the server, its client, or other programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import builders
 from tollbar.analysis import Limit, limit_of
 from tollbar.core.records import ComponentRecord, LoadRecord, Trial
 
-# Of a microsecond: the client's share, the server's nanoseconds, those that each stood for others.
+# For a microsecond: the client's busy share, the server's nanoseconds, and both sides' waits for other programs.
 Given = tuple[float, int | None] | tuple[float, int, float, int]
 
 LIMITS: dict[str, tuple[Limit | None, list[Given]]] = {
@@ -34,7 +34,7 @@ LIMITS: dict[str, tuple[Limit | None, list[Given]]] = {
 
 @pytest.mark.parametrize("what", LIMITS)
 def test_what_limited_a_cell_is_told_from_its_loads(what: str) -> None:
-    """The middle one of its trials says whether its requests a second are the server's."""
+    """The median of its trials decides."""
     expected, given = LIMITS[what]
     assert expected == limit_of([trial_of_load(*one) for one in given])
 
@@ -42,7 +42,7 @@ def test_what_limited_a_cell_is_told_from_its_loads(what: str) -> None:
 def trial_of_load(
     client_busy: float, server_ns: int | None, client_run_queue_wait: float = 0.0, server_run_queue_wait_ns: int = 0
 ) -> Trial:
-    """A trial of a microsecond, in which the server used so many nanoseconds of its core, and stood for so many."""
+    """Return a trial of a microsecond with these CPU times and waits."""
     component = ComponentRecord(cpu_ns=server_ns or 0, run_queue_wait_ns=server_run_queue_wait_ns)
     load = LoadRecord(
         requests=10,

@@ -1,4 +1,4 @@
-"""The lock files have what the project asks for: a version of each package, that fits."""
+"""The lock files satisfy the project's requirements: a matching version of each package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ ASKED = {"requirements.lock": RUNTIME, "requirements-dev.lock": DEVELOPMENT}
 
 
 def _locked(name: str) -> dict[str, set[str]]:
-    """Return the versions of each package in a lock file; some packages have one for each version of Python."""
+    """Return the versions of each package in a lock file.
+
+    Some packages have a version for each version of Python.
+    """
     versions: dict[str, set[str]] = {}
     for package, version in re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.]+)", (ROOT / name).read_text("utf-8"), re.M):
         versions.setdefault(canonicalize_name(package), set()).add(version)
@@ -29,7 +32,7 @@ def _locked(name: str) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_what_is_asked_for_is_locked(name: str) -> None:
-    """`make lock` resolves the files again; until then other versions are installed than the project asks for."""
+    """Until `make lock` resolves the files again, other versions are installed than the project requires."""
     locked = _locked(name)
     assert ASKED[name]
     for requirement in map(Requirement, ASKED[name]):

@@ -1,4 +1,4 @@
-"""What the machine says of itself, and how much of it a program may have."""
+"""Facts about the machine, and the part of it that a program may use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ IS_SET, IS_NOT = "CONFIG_IRQ_TIME_ACCOUNTING=y", "# CONFIG_IRQ_TIME_ACCOUNTING i
 COUNTED, NOT_COUNTED = "cpu  40395 0 3894 128834 2158 17 135 25 0 0", "cpu  40395 0 3894 128834 2158 0 135 25 0 0"
 YOUNG = "cpu  395 0 34 1834 58 0 1 2 0 0"
 
-# The kernel's configuration in /proc and in /boot, the first line of /proc/stat, and whether interrupts count apart.
+# The kernel's configuration in /proc and in /boot, the first line of /proc/stat, and whether interrupts are counted
+# separately.
 KERNELS: dict[str, tuple[str | None, str | None, str, bool | str]] = {
     "it says so": (IS_SET, None, NOT_COUNTED, True),
     "it says that it does not": (IS_NOT, None, COUNTED, False),
@@ -34,7 +35,6 @@ KERNELS: dict[str, tuple[str | None, str | None, str, bool | str]] = {
 
 @pytest.mark.parametrize("what", KERNELS)
 def test_whether_interrupts_count_apart_is_found_out(what: str, tmp_path: Path) -> None:
-    """From how the kernel was built, else from what it has counted, and not guessed where neither is known."""
     in_proc, in_boot, stat, expected = KERNELS[what]
     for folder in ("proc", "boot"):
         (tmp_path / folder).mkdir()
@@ -47,7 +47,6 @@ def test_whether_interrupts_count_apart_is_found_out(what: str, tmp_path: Path) 
 
 
 def test_machines_that_count_otherwise_differ() -> None:
-    """Whether interrupts count apart is part of what a machine is."""
     here = machine.fingerprint()
     assert here["interrupts_apart"] in (True, False, "not stated")
     known, other = ({**here, "interrupts_apart": at} for at in (True, "unlike any"))
@@ -56,7 +55,7 @@ def test_machines_that_count_otherwise_differ() -> None:
 
 @pytest.mark.parametrize("now", [True, False, "not stated"])
 def test_what_is_not_known_yet_is_no_difference(now: bool | str) -> None:
-    """A machine that was just started cannot say how it counts interrupts, and minutes later is the same machine."""
+    """A machine that was just started does not know how it counts interrupts; minutes later it is the same machine."""
     young, here = ({"cpu": "one", "interrupts_apart": at} for at in ("not stated", now))
     assert [] == machine.differences(young, here)
     assert [] == machine.differences(here, young)
@@ -64,14 +63,13 @@ def test_what_is_not_known_yet_is_no_difference(now: bool | str) -> None:
 
 
 def test_a_machine_that_counts_interrupts_apart_is_not_one_that_does_not() -> None:
-    """Where both are known and differ, the machines do."""
     assert ["interrupts_apart: True / False"] == machine.differences(
         {"interrupts_apart": True}, {"interrupts_apart": False}
     )
 
 
 def test_a_busy_machine_is_told_by_what_others_use_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two seconds of work in a second of waiting are two cores; idle time and waiting for a disk are none."""
+    """Two seconds of work in a second of waiting are two cores; idle time and disk waits are not work."""
     hertz = os.sysconf("SC_CLK_TCK")
     lines = iter(["cpu  100 0 50 9000 70 1 2 30 0 0", f"cpu  {100 + hertz} 0 {50 + hertz} 9900 990 1 2 99 0 0"])
     monkeypatch.setattr(machine, "_read", lambda path: next(lines))
@@ -79,7 +77,7 @@ def test_a_busy_machine_is_told_by_what_others_use_now(monkeypatch: pytest.Monke
     assert pytest.approx(2.0) == machine.busy_cores(1.0)
 
 
-# What /proc/self/cgroup says, the files of a group's folder, and how many cores' worth of time that is of four.
+# The content of /proc/self/cgroup, files of a group's folder, and the quota in cores, of four.
 QUOTAS = {
     "version 2": ("0::/mine", {"sys/fs/cgroup/mine/cpu.max": "150000 100000"}, 1.5),
     "none": ("0::/mine", {"sys/fs/cgroup/mine/cpu.max": "max 100000"}, 4),
@@ -103,7 +101,7 @@ QUOTAS = {
 
 
 def machine_of(folder: Path, files: Mapping[str, str]) -> Path:
-    """A machine whose kernel says so."""
+    """Return the root of a machine whose kernel has these files."""
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
@@ -112,7 +110,6 @@ def machine_of(folder: Path, files: Mapping[str, str]) -> Path:
 
 @pytest.mark.parametrize("case", QUOTAS)
 def test_the_quota_is_the_least_up_the_path(case: str, tmp_path: Path) -> None:
-    """Of both versions of control groups; what says so is named."""
     group, files, expected = QUOTAS[case]
     meminfo = "MemTotal: 8192 kB\nMemAvailable: 4096 kB\n"
     root = machine_of(tmp_path, {**files, "proc/self/cgroup": f"{group}\n", "proc/meminfo": meminfo})
@@ -123,7 +120,7 @@ def test_the_quota_is_the_least_up_the_path(case: str, tmp_path: Path) -> None:
 
 
 def test_memory_of_a_group_is_what_is_left_of_it(tmp_path: Path) -> None:
-    """What programs hold counts, what is kept of files does not; a group further up may have less."""
+    """Programs' memory counts, the file cache does not; an outer group may have less."""
     files = {
         "proc/self/cgroup": "0::/a/b\n",
         "proc/meminfo": "MemTotal: 9999999 kB\nMemAvailable: 9999999 kB\n",

@@ -1,4 +1,4 @@
-"""Files with very many parts, each of which is right: more than a limit is refused in one line, before it is read."""
+"""Files with very many valid parts: numbers above a limit are refused in one line, before reading."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TERM = f'rate = "1 /s"\nop = "hash"\n{CELL}'
 
 
 class Many(NamedTuple):
-    """A file that has so many of something."""
+    """File with a number of equal parts."""
 
     read: Callable[[Path], object]
     most: int

@@ -1,4 +1,4 @@
-"""Servers whose OpenSSL leaves instructions unused: said at their start, and proved from their memory."""
+"""Servers whose OpenSSL leaves instructions unused: recorded at their start, and proved from their memory."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tollbar.lab.servers.driver import NotStarted
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.tls import request
 
-# Those whose OpenSSL is loaded as they start.
+# Servers whose OpenSSL is loaded as they start.
 SERVERS = ["httpd", "nginx"]
 MASKED = {**SETTINGS, "cpu": "no-aes"}
-# Bit 57 of the first word says that there are instructions for AES.
+# Bit 57 of the first word: instructions for AES.
 AES = 1 << 57
 
 
 def words(said: str) -> list[int]:
-    """The words of 64 bits of a capability vector as OpenSSL prints it."""
+    """Return the 64-bit words of a capability vector as OpenSSL prints it."""
     return [int(word, 16) for word in said.partition("=")[2].split(" ")[0].split(":")]
 
 
 @pytest.fixture
 def able(system: Provider) -> Provider:
-    """The system's library, on a processor that has what is to be masked."""
+    """Return the system's library on a processor that has the masked instructions, or skip."""
     if not words(system.receipt["cpu"])[0] & AES:
         lacking("this processor has no instructions for AES")
     return system
@@ -41,7 +41,6 @@ def able(system: Provider) -> Provider:
 @pytest.mark.parametrize("spec", ["libcrypto", "libcrypto:psycopg"])
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_masked_server_says_so_by_its_memory(at: Sandbox, able: Provider, name: str, spec: str) -> None:
-    """It answers, and its own OpenSSL has all instructions but those that it was told to leave unused."""
     (provider,) = libraries.resolve([spec])
     with start(at, here(name), provider, MASKED) as server:
         assert "200" == ask(server.address, anything_goes()).status
@@ -49,7 +48,7 @@ def test_a_masked_server_says_so_by_its_memory(at: Sandbox, able: Provider, name
     assert len(native) == len(masked)
     assert not masked[0] & AES
     assert native[0] & AES
-    # Nothing that the processor lacks was added.
+    # The mask adds nothing that the processor does not have.
     assert [0] * len(native) == [with_mask & ~without for with_mask, without in zip(masked, native, strict=True)]
 
 
@@ -57,7 +56,6 @@ def test_a_masked_server_says_so_by_its_memory(at: Sandbox, able: Provider, name
 def test_a_mask_that_is_not_in_effect_is_no_row(
     at: Sandbox, able: Provider, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that was never told is not measured as one that was."""
     monkeypatch.setattr(masking.Mask, "environment", property(lambda mask: {}))
     with pytest.raises(NotStarted, match="`no-aes` is not in effect in the server's") as caught:
         start(at, here(name), able, MASKED)
@@ -68,7 +66,6 @@ def test_a_mask_that_is_not_in_effect_is_no_row(
 def test_a_server_that_cannot_be_looked_into_is_no_row(
     at: Sandbox, able: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without its memory there is no proof."""
 
     def forbidden(pid: int, library: str) -> bytes:
         raise PermissionError(1, "Operation not permitted")
@@ -82,7 +79,7 @@ def test_a_server_that_cannot_be_looked_into_is_no_row(
 def test_a_library_that_does_not_say_what_it_was_told_is_not_masked(
     at: Sandbox, able: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be held against its own words is refused before anything starts."""
+    """A library that does not report its capabilities cannot be checked, and is refused before anything starts."""
     silent = Record(outcome=Outcome.OK, receipt={"path": able.path, "cpu": "OPENSSL_ia32cap=0x1:0x2"})
     monkeypatch.setattr(masking, "_told", lambda kind, path, cpu: silent)
     with pytest.raises(NotStarted, match="does not say what it was told") as caught:
@@ -91,21 +88,19 @@ def test_a_library_that_does_not_say_what_it_was_told_is_not_masked(
 
 
 def test_the_embedded_server_cannot_be_masked(at: Sandbox, system: Provider) -> None:
-    """It is the engine, which binds its libraries by itself: a row that says so, and no number."""
+    """The embedded server is the engine, which binds its libraries by itself: the row gives the reason."""
     with pytest.raises(NotStarted, match="cannot be told to leave instruction sets unused") as caught:
         request(at, here("embedded"), system, MASKED)
     assert Outcome.UNSUPPORTED == caught.value.outcome
 
 
 def test_an_unknown_mask_is_refused_in_the_engines_words(at: Sandbox, system: Provider) -> None:
-    """With those that there are."""
     with pytest.raises(NotStarted, match="no-aes") as caught:
         request(at, here("nginx"), system, {**SETTINGS, "cpu": "no-see"})
     assert Outcome.FAILED == caught.value.outcome
 
 
 def test_what_a_library_holds_is_read_of_that_library_alone() -> None:
-    """A library that a process has not mapped holds nothing there, and a process that is gone cannot be asked."""
     assert b"" == proc.data_of(os.getpid(), "/usr/lib/none.so")
     libc = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libc.so" in line)
     assert proc.data_of(os.getpid(), libc)

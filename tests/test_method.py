@@ -26,7 +26,6 @@ def test_every_version_has_its_line_in_the_page() -> None:
 def test_costs_of_two_versions_are_not_set_side_by_side(
     versions: tuple[int, ...], for_: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both the costs of two runs and those of a run with what is measured now are refused."""
     content = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [algorithm("MD5")]}
     (tmp_path / "cbom.json").write_text(json.dumps(content), "utf-8")
     found = iter([replace(run(), name=f"by {version}", method=version) for version in versions])

@@ -1,4 +1,4 @@
-"""Where servers have to be there, a test that misses one fails: skipped, it would be proved nowhere."""
+"""If servers are required, a test without one fails instead of being skipped."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PROGRAMS = sorted(
 
 
 def of_sign_in(choice: str, store: str) -> Cell:
-    """Apache's, of those that test_sign_in proves."""
+    """Return one of Apache's cells that test_sign_in proves."""
     found = test_sign_in.cells(test_sign_in.EVERY_WAY, ["httpd"])
     return next(cell for cell in found if (cell.choice.name, cell.coordinates.get("store")) == (choice, store))
 
 
-# What servers and clients load: which of the tests would be skipped for want of it.
+# Libraries that servers and clients load, and the tests that need them.
 LIBRARIES: dict[str, Callable[[Sandbox], None]] = {
     "mod_auth_gssapi": lambda at: test_negotiate.test_who_is_right_signs_in_and_who_is_wrong_does_not(
         at, "kerberos", {}
@@ -42,7 +42,7 @@ LIBRARIES: dict[str, Callable[[Sandbox], None]] = {
 
 @pytest.fixture
 def nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No program of any server is found."""
+    """Hide the programs of all servers."""
     servers.find.cache_clear()
     monkeypatch.setattr(servers, "_folders", lambda component: iter([str(tmp_path)]))
     for name in ("CI", "TOLLBAR_REQUIRE_SERVERS"):
@@ -51,7 +51,7 @@ def nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def found_again() -> Iterator[None]:
-    """What was not found is looked for again by the next test."""
+    """Let the next test search again for servers that were hidden."""
     yield
     servers.find.cache_clear()
 
@@ -60,7 +60,6 @@ def found_again() -> Iterator[None]:
 @pytest.mark.parametrize("required", ["CI", "TOLLBAR_REQUIRE_SERVERS"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_missing_server_is_a_failure(name: str, required: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which names what would help. Where it need not be there it is a skip that can be seen."""
     with pytest.raises(pytest.skip.Exception, match="is not installed; to have it: "):
         here(name)
     monkeypatch.setenv(required, "1")
@@ -69,7 +68,7 @@ def test_a_missing_server_is_a_failure(name: str, required: str, monkeypatch: py
 
 
 def test_a_port_that_may_not_be_had_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory's ports are below 1024, and an ordinary user may not listen there."""
+    """A directory's ports are below 1024, where an ordinary user may not listen."""
     monkeypatch.setattr("conftest.may_listen", lambda port: False)
     monkeypatch.setenv("TOLLBAR_REQUIRE_SERVERS", "1")
     with pytest.raises(pytest.fail.Exception, match="on which this user may not listen"):
@@ -78,7 +77,7 @@ def test_a_port_that_may_not_be_had_is_a_failure(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_missing_library_is_a_failure(library: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What a proof says of it is no reason to skip."""
+    """The reason in a proof is no cause to skip."""
     reason = f"not available here: {library} is not installed"
     missing = Proven("", "", Outcome.UNSUPPORTED, reason, 0, (), ())
     monkeypatch.setattr(measure, "prove", lambda cells, *arguments, **more: [missing for _ in cells])

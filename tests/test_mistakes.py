@@ -1,4 +1,4 @@
-"""Ordinary mistakes: one line that says what is wrong, and a hint with what was most likely meant."""
+"""Ordinary mistakes: one line with the fault, and a hint with the most likely intention."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from conftest import Tollbar
 from tollbar.catalog import families, policies
 
-# What is typed, its status, and what the message says.
+# Typed line, its status, and words of the message.
 MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     "no inventory": ("price", ("`tollbar price` needs an inventory", "tollbar price bom.json")),
     "no mix": ("size", ("needs a mix", "docs/mix.toml")),
@@ -66,7 +66,6 @@ def test_a_mistake_names_what_was_likely_meant(mistake: str, tollbar: Tollbar, t
 
 @pytest.mark.parametrize("what", ["choices", "settings", "threats", "policies"])
 def test_each_list_may_be_of_one_family(what: str, tollbar: Tollbar) -> None:
-    """And names every one that there is."""
     rows = json.loads(tollbar("list", what, "digest", "--json").stdout)
     every = json.loads(tollbar("list", what, "--json").stdout)
     assert rows

@@ -1,4 +1,4 @@
-"""Quiet moments: what a run's probes say of them, what is kept of that, and what is not made of it."""
+"""Quiet moments: found from a run's probes, and the kept best probe."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ HERE = ("Some CPU @ 2 GHz", "6.1.0", "engine 1 00aa")
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the user's."""
+    """Return an empty cache of the user's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 def probes(quiet: int, busy: int = 0, *, quickest_ns: float = 25_000.0) -> list[float]:
-    """Readings of a core that was quiet so often, and had a neighbour so often, in no order."""
+    """Return readings with given numbers of quiet and of disturbed ones, shuffled."""
     source = Random(1)
     found = [quickest_ns * math.exp(source.uniform(0.0, 0.08)) for _ in range(quiet)]
     found += [quickest_ns * math.exp(source.uniform(0.3, 0.5)) for _ in range(busy)]
@@ -32,14 +32,13 @@ def probes(quiet: int, busy: int = 0, *, quickest_ns: float = 25_000.0) -> list[
 
 
 def test_one_mode_is_all_quiet() -> None:
-    """Where nothing disturbs, every reading counts."""
     found = quickness_of(probes(500))
     assert 1.0 == found.quick_share
     assert (True, True, None) == (found.is_known, found.was_ever_quiet, found.slower_than_known)
 
 
 def test_of_two_modes_the_quick_one_is_quiet() -> None:
-    """A neighbour that is there for two thirds of the time is told by the probe."""
+    """The neighbour is there for two thirds of the time."""
     readings = probes(100, 200)
     found = quickness_of(readings)
     assert math.isclose(1 / 3, found.quick_share)
@@ -48,12 +47,10 @@ def test_of_two_modes_the_quick_one_is_quiet() -> None:
 
 
 def test_one_lucky_reading_is_not_the_quickest() -> None:
-    """A clock that once read half does not make all others disturbed."""
     assert 1.0 == quickness_of([*probes(500), 12_000.0]).quick_share
 
 
 def test_without_probes_nothing_is_quiet() -> None:
-    """What had no witness counts noisy."""
     found = quickness_of([])
     assert (False, False, None, 0.0) == (
         found.is_known,
@@ -65,13 +62,13 @@ def test_without_probes_nothing_is_quiet() -> None:
 
 
 def test_a_machine_that_was_never_quiet_is_known_by_earlier_runs() -> None:
-    """Its quickest probes are slower than what this machine has given before."""
+    """The quickest probes are slower than earlier ones of this machine."""
     readings = probes(300, quickest_ns=25_000 * math.exp(0.3))
     assert quickness_of(readings).was_ever_quiet
     found = quickness_of(readings, 25_000.0)
     assert not found.was_ever_quiet
     assert math.isclose(math.exp(0.3), found.slower_than_known or 0.0, rel_tol=0.01)
-    # Faster than ever, or as good as that: the firmware was changed, or it is a better hour.
+    # Faster than ever, or equal: the firmware was changed, or it is a better hour.
     assert quickness_of(readings, 1.09 * 25_000 * math.exp(0.3)).was_ever_quiet
     assert quickness_of(readings, 25_000 * math.exp(0.25)).was_ever_quiet
 
@@ -85,7 +82,7 @@ def test_the_tail_of_one_busy_mode_is_not_quiet() -> None:
 
 
 def test_a_neighbour_that_is_nearly_always_there_is_not_taken_for_quiet() -> None:
-    """The few quiet readings show what a neighbour costs, even one that makes the probe only a fifth slower."""
+    """The neighbour slows the probe by only a fifth; the few quiet readings show its cost."""
     source = Random(2)
     beside_it = [25_000.0 * math.exp(source.uniform(0.18, 0.35)) for _ in range(3_000)]
     found = quickness_of([*beside_it, *probes(15)])
@@ -94,7 +91,7 @@ def test_a_neighbour_that_is_nearly_always_there_is_not_taken_for_quiet() -> Non
 
 
 def test_a_watch_learns_what_is_quick() -> None:
-    """While it is measured each reading says more; with nothing known there is nothing to wait for."""
+    """Each reading during the measurement improves the estimate; without any there is nothing to wait for."""
     watch = Watch()
     assert not watch.is_quick(25_000.0)
     watch.note(40_000.0)
@@ -106,7 +103,6 @@ def test_a_watch_learns_what_is_quick() -> None:
 
 
 def test_a_watch_that_knows_the_machine_is_not_deceived_by_its_first_readings() -> None:
-    """What earlier runs gave is the quickest until this one is quicker."""
     watch = Watch(25_000.0)
     assert watch.is_quick(25_000.0)
     watch.note(40_000.0)
@@ -117,7 +113,6 @@ def test_a_watch_that_knows_the_machine_is_not_deceived_by_its_first_readings() 
 
 
 def test_a_watch_says_in_the_end_what_the_judge_says() -> None:
-    """Both call the same readings quick."""
     readings = probes(200, 300)
     watch, found = Watch(), quickness_of(readings)
     for reading in readings:
@@ -126,7 +121,6 @@ def test_a_watch_says_in_the_end_what_the_judge_says() -> None:
 
 
 def test_the_best_is_kept_for_the_processor_and_kernel(cache: Path) -> None:
-    """A better one replaces it; a worse one, and one of another machine, do not."""
     assert best_known(HERE) is None
     keep_best(HERE, [26_000.0] * 60)
     assert 26_000.0 == best_known(HERE)
@@ -141,14 +135,13 @@ def test_the_best_is_kept_for_the_processor_and_kernel(cache: Path) -> None:
 
 
 def test_few_readings_are_not_kept(cache: Path) -> None:
-    """They have no quantile."""
     keep_best(HERE, [25_000.0] * 49)
     assert best_known(HERE) is None
     assert not cache.exists()
 
 
 def test_an_old_entry_says_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a month the firmware, the host or the power supply may be another; then what is found now is kept."""
+    """After a month the firmware, the host or the power supply may differ; a new best is kept then."""
     keep_best(HERE, [25_000.0] * 60)
     now = moments.time.time()
     monkeypatch.setattr(moments.time, "time", lambda: now + 31 * 86400)
@@ -161,13 +154,12 @@ def test_an_old_entry_says_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch)
     "text",
     [
         *("", "rubbish", "[]", '{"probe_ns": 25000}', '{"at_s": "x", "probe_ns": 1}', "null"),
-        # No probe takes so long, and no run was made tomorrow.
+        # Impossible probe times, and times in the future.
         *(f'{{"at_s": NOW, "probe_ns": {ns}}}' for ns in ("0", "-5", "1e-9", "1e400", "9" * 400, "true")),
         '{"at_s": 99999999999, "probe_ns": 20000}',
     ],
 )
 def test_an_unreadable_entry_says_nothing_and_is_replaced(cache: Path, text: str) -> None:
-    """Whatever wrote it, the run goes on."""
     keep_best(HERE, [25_000.0] * 60)
     (path,) = written(cache)
     path.write_text(text.replace("NOW", str(moments.time.time())))
@@ -178,7 +170,6 @@ def test_an_unreadable_entry_says_nothing_and_is_replaced(cache: Path, text: str
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is kept, and nothing fails."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     keep_best(HERE, [25_000.0] * 60)
@@ -186,5 +177,5 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypa
 
 
 def written(cache: Path) -> Sequence[Path]:
-    """The files of the cache."""
+    """Return the files of the cache."""
     return [path for path in cache.rglob("*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""Providers that are named by a file: what is no regular file is refused before anything opens it."""
+"""Providers named by a file: anything but a regular file is refused before it is opened."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_is_no_regular_file_is_no_provider(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made(Path("odd"))  # type: ignore[operator]
-    # Nothing is started for it.
+    # No process is started for the refusal.
     monkeypatch.setattr(libraries, "ask", None)
     libraries.open_provider.cache_clear()
     with pytest.raises(TollbarError, match="is no regular file"):

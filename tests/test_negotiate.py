@@ -1,4 +1,4 @@
-"""Kerberos and NTLM on real servers: who is right signs in, who is wrong does not, and nothing is left outside the run.
+"""Kerberos and NTLM on real servers: right users sign in, wrong ones do not, and nothing is left outside the run.
 
 What is not installed fails here: without it these schemes would be proved nowhere.
 """
@@ -51,7 +51,7 @@ REFUSED = {
     },
     "ntlm": {"no credentials", "a wrong password", "an unknown user", "the answer to another challenge"},
 }
-# Of accounts there are a few more than are members of groups, and as many as elsewhere: directories are made once.
+# A few more accounts than members of groups, and the same number as in other tests, because directories are made once.
 OF_DIRECTORY = {"op": "request", "accounts": ACCOUNTS, "directory": "samba", "groups": 0, "transport": "clear"}
 OF_TICKETS = {
     "encryption": "aes-256",
@@ -93,12 +93,12 @@ KERBEROS: list[Mapping[str, str | int]] = [
 ]
 NTLM: list[Mapping[str, str | int]] = [{}, {"op": "sign-on", "groups": 100}, {"transport": "tls"}]
 SIGNED_IN = [("kerberos", said) for said in KERBEROS] + [("ntlm", said) for said in NTLM]
-# Where libkrb5 keeps what it is not told to keep elsewhere.
+# Default places of libkrb5's files.
 OF_THE_MACHINE = [Path("/var/tmp"), Path("/tmp")]
 
 
 def planned(choice: str, said: Mapping[str, str | int], users: int = 2) -> Plan:
-    """A cell with these settings, and else the usual ones, beside the baseline."""
+    """Return a cell with these settings and the usual others, with its baseline."""
     settings = {**USUAL[choice], **said}
     server = settings.pop("server", "httpd")
     # The baseline is a plain request.
@@ -109,13 +109,13 @@ def planned(choice: str, said: Mapping[str, str | int], users: int = 2) -> Plan:
 
 
 def proved(at: Sandbox, choice: str, said: Mapping[str, str | int]) -> Proven:
-    """What is proved of the cell."""
+    """Return the proof of the cell."""
     (proven,) = measure.prove([planned(choice, said).studies[0].cells[-1]], 1, sandbox=at)
     return proven
 
 
 def measured(at: Sandbox, choice: str, said: Mapping[str, str | int]) -> Trial:
-    """A short trial of the cell."""
+    """Return a short trial of the cell."""
     made = planned(choice, said)
     left = measure.batches_left(made, counts={"some": 1}, done=(), excluded=())
     trials = [trial for batch, _ in measure.measured(made, left, sandbox=at) for trial in batch]
@@ -125,19 +125,19 @@ def measured(at: Sandbox, choice: str, said: Mapping[str, str | int]) -> Trial:
 
 
 def words(said: object) -> str:
-    """A test's name."""
+    """Return the id of a test."""
     return "-".join(map(str, said.values())) or "usual" if isinstance(said, dict) else str(said)
 
 
 def of_the_machine() -> dict[Path, tuple[int, int]]:
-    """Caches of tickets, and of what was replayed, that are none of a run's: when each was last made, and written."""
+    """Return the machine's own caches of tickets and of replays, each with its inode and time of change."""
     found = {path: path.stat() for folder in OF_THE_MACHINE for path in folder.glob("krb5*")}
     return {path: (about.st_ino, about.st_mtime_ns) for path, about in found.items()}
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """One lab for all: each directory is made and started once."""
+    """Yield one lab for all tests: each directory is made and started once."""
     before = of_the_machine()
     with Sandbox(tmp_path_factory.mktemp("logs")) as at:
         yield at
@@ -149,7 +149,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 def test_who_is_right_signs_in_and_who_is_wrong_does_not(
     lab: Sandbox, choice: str, said: Mapping[str, str | int]
 ) -> None:
-    """The server sees the user that asked, and refuses all that it should."""
     proven = proved(lab, choice, said)
     assert (Outcome.OK, None) == (proven.outcome, proven.reason)
     assert "the user that signed in is the one that the server saw" in proven.accepted
@@ -157,7 +156,7 @@ def test_who_is_right_signs_in_and_who_is_wrong_does_not(
 
 
 def test_a_run_finds_nothing_of_the_one_before(tmp_path: Path) -> None:
-    """gssproxy's clients keep a sealed reference to the key, which in the next run would lead nowhere."""
+    """gssproxy's clients keep a sealed reference to the key, which would lead nowhere in the next run."""
     before = of_the_machine()
     for run in ("first", "second"):
         with Sandbox(tmp_path / run) as at:
@@ -183,7 +182,6 @@ def test_a_run_finds_nothing_of_the_one_before(tmp_path: Path) -> None:
 def test_what_a_server_does_not_have_is_said(
     lab: Sandbox, choice: str, said: Mapping[str, str | int], reason: str
 ) -> None:
-    """Before anything is started."""
     proven = proved(lab, choice, said)
     assert (Outcome.UNSUPPORTED, reason) == (proven.outcome, proven.reason)
 
@@ -191,7 +189,7 @@ def test_what_a_server_does_not_have_is_said(
 @pytest.mark.share(0)
 @pytest.mark.parametrize("identity", ["machine", "service"])
 def test_a_ticket_grows_with_groups_and_doubles_where_its_account_is_trusted(lab: Sandbox, identity: str) -> None:
-    """Seen in the heads of the measured requests, for which neither client nor server asks the directory."""
+    """Read from the headers of the measured requests, for which neither client nor server asks the directory."""
     usual = {"identity": identity}
     smallest, larger, forwarded = (
         sent_by(measured(lab, "kerberos", {**usual, **more}))
@@ -204,13 +202,12 @@ def test_a_ticket_grows_with_groups_and_doubles_where_its_account_is_trusted(lab
 
 @pytest.mark.share(0)
 def test_a_member_of_700_groups_has_a_ticket_of_7_kilobytes(lab: Sandbox) -> None:
-    """In base64 in the head of a request, in which there is hardly anything else."""
+    """The ticket is in base64 in the header of a request that is otherwise nearly empty."""
     assert 7000 * 4 / 3 < sent_by(measured(lab, "kerberos", {"groups": 700})) < 7500 * 4 / 3
 
 
 @pytest.mark.parametrize(("choice", "said"), SIGNED_IN, ids=words)
 def test_it_can_be_shown(choice: str, said: Mapping[str, str | int]) -> None:
-    """Nothing is started or made, and nothing secret is in it."""
     cell = planned(choice, said).studies[0].cells[-1]
     shown = workloads.of(cell).shown(cell, 1)
     assert shown.configuration is not None
@@ -220,7 +217,6 @@ def test_it_can_be_shown(choice: str, said: Mapping[str, str | int]) -> None:
 
 @pytest.mark.share(0)
 def test_later_requests_carry_no_ticket(lab: Sandbox) -> None:
-    """Where a connection or a session proves them, the server answers without having authenticated again."""
     ticket = sent_by(measured(lab, "kerberos", {}))
     for choice, said in (
         ("kerberos", {"persistence": "connection"}),
@@ -231,14 +227,14 @@ def test_later_requests_carry_no_ticket(lab: Sandbox) -> None:
 
 
 def sent_by(trial: Trial) -> float:
-    """Bytes sent for a request."""
+    """Return the bytes sent for a request."""
     assert trial.load is not None
     return trial.load.bytes_sent / trial.load.requests
 
 
 @pytest.mark.share(0)
 def test_who_does_the_work_is_seen(lab: Sandbox) -> None:
-    """The directory makes tickets at sign-on, and is not asked about a request; gssproxy checks what it is asked."""
+    """The directory makes tickets at sign-on and is not asked about a request; gssproxy checks tickets."""
     for directory, component in (("samba", "directory"), ("mit", "kdc")):
         at_sign_on = {"op": "sign-on", "directory": directory}
         assert 0.1 < min(parts(lab, component, "kerberos", at_sign_on))
@@ -247,18 +243,18 @@ def test_who_does_the_work_is_seen(lab: Sandbox) -> None:
     assert 0.2 < min(parts(lab, "directory", "ntlm", {"op": "sign-on"}))
 
 
-# What a directory does now and then by itself is much of a trial's few milliseconds, but not of each trial's: who is
-# asked has its part of each, and who is not has nearly none of one of them.
+# A directory's background work is a large part of a trial's few milliseconds, but not of every trial: a component with
+# work has its part in each, one without has nearly none in at least one.
 TRIALS = 3
 
 
 def parts(lab: Sandbox, component: str, choice: str, said: Mapping[str, str | int]) -> Iterator[float]:
-    """A component's share of each of some trials, which are made as they are asked for."""
+    """Return a component's shares of some trials, made on demand."""
     return (shares(measured(lab, choice, said))[component] for _ in range(TRIALS))
 
 
 def shares(trial: Trial) -> dict[str, float]:
-    """Which part of the servers' CPU time was each component's."""
+    """Return each component's share of the servers' CPU time."""
     used: Counter[str] = Counter()
     for chunk in trial.chunks:
         used.update(chunk.cpu_ns)

@@ -1,4 +1,4 @@
-"""The lab's side of another machine: that it is the same one with the same programs, and what is taken from it."""
+"""The lab's side of another machine: same machine, same programs, and files taken from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollbar.lab.servers.sandbox import Sandbox
 
 
 class Told:
-    """A machine that answers every question with what it was told to."""
+    """Machine that gives prepared answers to every question."""
 
     def __init__(self, **answers: Any) -> None:
         self._answers, self._asked = answers, ""
@@ -40,7 +40,7 @@ def _node(at: Sandbox, **answers: Any) -> Node:
 
 
 def test_a_server_of_another_version_is_not_started(at: Sandbox) -> None:
-    """Rows name the lab's."""
+    """Rows name the lab's version."""
     found = servers.here(servers.all_servers()["embedded"])
     same = {"versions": dict(found.versions), "programs": {}, "tools": {}, "places": {}}
     assert _node(at, find=same).found(found).versions == found.versions
@@ -66,7 +66,7 @@ def test_a_library_is_the_file_that_it_is_here(at: Sandbox, tmp_path: Path, ther
 
 
 def test_another_machine_at_a_roles_address_is_refused(tmp_path: Path) -> None:
-    """When a run is resumed; what could not be known yet is no difference."""
+    """The machine is compared when a run is resumed; facts that were unknown then are no difference."""
     one = {
         "web": {"address": "192.0.2.7", "fingerprint": {"cpu": "one", "kernel": "6.1", "hyperthreads": "not stated"}}
     }
@@ -79,7 +79,6 @@ def test_another_machine_at_a_roles_address_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_name_the_other_machines_directory_there(at: Sandbox, tmp_path: Path) -> None:
-    """What a configuration names is sent, with modes; what is there stays; and nothing leads out of the directory."""
     (at.directory / "keys").mkdir()
     key = at.directory / "keys" / "one.pem"
     key.write_text(f"key of {at.directory}/keys")
@@ -104,7 +103,6 @@ GIVES = ("krb5.conf", "*.keytab")
 
 
 def test_what_comes_back_is_plain_files(tmp_path: Path) -> None:
-    """Of the names that the component gives, for its account alone, and never over what is there."""
     work_dir = tmp_path / "kdc-1"
     work_dir.mkdir()
     (work_dir / "krb5.conf").write_text("the lab's")
@@ -149,7 +147,6 @@ def test_a_hostile_machine_lays_down_nothing_else(tmp_path: Path, bundle: shippi
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "192.0.2.8", "192.0.2.7\n[plugins]"])
 def test_the_configuration_that_others_read_is_the_labs(at: Sandbox, address: str) -> None:
-    """Whatever a hostile machine sends as its krb5.conf, and whatever address it says."""
     server = servers.services()["mit"]
     kdc = next(one for one in server.components if one.name == "kdc")
     names = [one.name for one in server.components]

@@ -1,4 +1,4 @@
-"""Numbers of a study and of options: whatever stands there is taken, or is one line before anything is measured."""
+"""Numbers of studies and options: any text is accepted, or refused in one line before anything is measured."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ op = ["request"]
 """
 LOAD = '[load]\nrequest = { get = "/bytes/{bytes}" }\n'
 CLAIM = '[[claim]]\nsays = "?"\nof = { choice = "md5" }\nover = { choice = "sha-256" }\nmetric = "cost"\n'
-# Each numeric key, in a study that is right but for its value.
+# Each numeric key, in a study that is valid except for its value.
 KEYS = {
     "measure.chunk": DIGEST + "[measure]\nchunk = VALUE",
     "measure.rounds": DIGEST + "[measure]\nrounds = VALUE",
@@ -66,19 +66,22 @@ KEYS = {
     + "rows = [VALUE]",
     "vary of a share": SERVED + "resumed = [VALUE]",
 }
-# None of these is a number that any key could have.
+# Values that no key accepts.
 NUMBERS = ["-1", "1" + 19 * "0", "1" + 400 * "0", "1e999", "-inf", "nan", "true", '""', "1e-300"]
 UNITS = ["ns", "s", "%", "/s", "B", "GiB", ""]
 TEXTS = [
     f'"{number} {unit}"' for unit in UNITS for number in ("-1", "1" + 400 * "0", 5000 * "9", "0." + 300 * "0" + "1")
 ]
-# Large or small, and numbers all the same: these are taken, or refused.
+# Large or small valid numbers, accepted or refused.
 EXTREME = ["0", *(f'"{number} {unit}"' for unit in UNITS for number in ("0", "1" + 19 * "0", "9^99"))]
 MOST_LETTERS = 600
 
 
 def planned(key: str, value: str) -> float:
-    """How long a plan takes that has this value for its key, in seconds. Raises TollbarError."""
+    """Return the duration in seconds of a plan with this value for its key.
+
+    Raises TollbarError.
+    """
     one = study.read("odd", KEYS[key].replace("VALUE", value), where="odd.toml")
     return schedule.of_plan(plan.make([one], seed=1))
 
@@ -103,7 +106,7 @@ def test_an_extreme_number_is_planned_or_one_line(key: str) -> None:
 
 
 def numeric(table: Any, at: str = "") -> Iterator[str]:
-    """The keys of a table of a study that are numbers."""
+    """Yield the keys of a table of a study that are numbers."""
     for name, field in table.__pydantic_fields__.items():
         key, inside = f"{at}{name.replace('_', '-')}", [field.annotation]
         for one in inside:
@@ -144,7 +147,7 @@ def test_a_length_that_could_not_be_read_is_refused_before(template: str) -> Non
         planned("load.expect.bytes", f'"{template}"')
 
 
-# Options that take a number, and values that none of them can have.
+# Options that take a number, and values that none of them accepts.
 OPTIONS = ["--blocks", "--seed", "--users", "--server-pid", "--precision", "--for"]
 ODD = ["-1", "1" + 19 * "0", "1" + 400 * "0", "1e999", "nan", "true", "", "1e-300"]
 

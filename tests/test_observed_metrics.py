@@ -1,4 +1,4 @@
-"""What runners count of a family's own metrics: claims and tables about it."""
+"""Metrics of a family that runners count: claims and tables about them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ load     = { request = { get = "/" } }
 
 
 def with_heads(row: Row, bytes_each: float) -> Row:
-    """The same row, whose runner saw heads of so many bytes."""
+    """Return the row with headers of this size observed by its runner."""
     trials = tuple(
         replace(
             trial,
@@ -42,7 +42,7 @@ def with_heads(row: Row, bytes_each: float) -> Row:
 
 
 def judged(heads: Mapping[str, float], ratio: float = 2.0) -> StudyJudgement:
-    """A study with a claim and a table about it; cells that are not named saw nothing."""
+    """Return a study with a claim and a table about the metric; unnamed cells observed nothing."""
     says = claim({"choice": "double"}, {"choice": "same"}, ratio, metric=HEADER.name)
     about = study(claims=[says])
     about = replace(about, family=replace(about.family, metrics={HEADER.name: HEADER}), tables=(TABLE,))
@@ -51,7 +51,7 @@ def judged(heads: Mapping[str, float], ratio: float = 2.0) -> StudyJudgement:
 
 
 def test_a_claim_may_be_about_what_is_counted() -> None:
-    """It is judged by that, whatever the cells cost, and noise of costs has no part in it."""
+    """The metric alone decides: costs and their noise have no part in it."""
     (claimed,) = judged({"double": 3000, "same": 1500}).claims
     assert ClaimVerdict.STILL_TRUE == claimed.verdict
     assert claimed.ratio is not None
@@ -61,14 +61,12 @@ def test_a_claim_may_be_about_what_is_counted() -> None:
 
 
 def test_a_claim_about_what_was_not_seen_says_so() -> None:
-    """A runner that does not count leaves it open."""
     (claimed,) = judged({"double": 3000}).claims
     assert (ClaimVerdict.CANNOT_TELL, None) == (claimed.verdict, claimed.ratio)
     assert "its runners observed no `request-header`" == claimed.reason
 
 
 def test_a_table_may_show_what_is_counted() -> None:
-    """In its own unit, on page and terminal; a cell that saw nothing says why."""
     found = judged({"double": 3000, "same": 1500})
     (result,) = found.tables
     assert {"double": 3000, "same": 1500} == {
@@ -101,7 +99,6 @@ def test_a_table_may_show_what_is_counted() -> None:
     ],
 )
 def test_a_metric_that_is_none_is_refused_in_words(text: str, words: str) -> None:
-    """Where it stands, and the nearest that there is."""
     with pytest.raises(TollbarError) as caught:
         read("x", SIGN_ON + text, where="x.toml")
     assert words in str(caught.value)

@@ -1,4 +1,4 @@
-"""Names and folders that cannot be looked at: a command refuses them in one line, or passes them over."""
+"""Unusable names and folders: a command refuses them in one line, or skips them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _loop(folder: Path) -> str:
 
 
 def _of_another(folder: Path) -> str:
-    """A folder that its owner alone may enter; root may, and finds nothing there."""
+    """Make a folder that only its owner may enter; root may, and finds nothing there."""
     (folder / "closed").mkdir(mode=0)
     return "closed/one.toml"
 

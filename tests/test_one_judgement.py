@@ -1,4 +1,4 @@
-"""One judgement: `choose`, `check`, `price` and `tune` agree on the same settings under the same policy."""
+"""Agreement of `choose`, `check`, `price` and `tune` on the same settings under the same policy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POLICIES = [
 
 
 def values_of(setting: Setting) -> st.SearchStrategy[Value]:
-    """Values of a setting, numbers near its default and at its bounds too."""
+    """Draw values of a setting, including numbers near its default and at its bounds."""
     if setting.values is not None:
         return st.sampled_from(setting.values)
     if setting.is_share:
@@ -50,7 +50,7 @@ def values_of(setting: Setting) -> st.SearchStrategy[Value]:
 
 @st.composite
 def cells(draw: st.DrawFn, family: Family) -> Mapping[str, Value]:
-    """Whole cells of a family, of which some settings are not at their defaults."""
+    """Draw whole cells of a family, some settings of which are not at their defaults."""
     places = [
         {"op": family.operations[0], **({"server": server} if server else {})} for server in family.servers or ("",)
     ]
@@ -67,18 +67,18 @@ def cells(draw: st.DrawFn, family: Family) -> Mapping[str, Value]:
 
 
 def is_possible(family: Family, cell: Mapping[str, Value]) -> bool:
-    """Whether a cell can be had."""
+    """Return whether a cell can exist."""
     return family.why_unsupported(cell) is None and family.contradiction(cell) is None
 
 
 def words_of(family: Family, cell: Mapping[str, Value]) -> list[str]:
-    """A cell as a person types it after the choice."""
+    """Return the words that a user types for a cell after the choice."""
     typed = {n: family.settings[n].typed(v) if n in family.settings else str(v) for n, v in cell.items()}
     return [f"{name}={value}" for name, value in typed.items() if name != "choice"]
 
 
 def by_choose(wanted: Wanted, cell: Mapping[str, Value]) -> Ruling:
-    """What `choose` finds where a person names the whole cell."""
+    """Return the ruling of `choose` on a fully named cell."""
     said = coordinates_of(wanted.family, words_of(wanted.family, cell))
     given_words = command._given(wanted.family, [str(cell["choice"])], said)
     near = nearby(wanted, command._judged_by(wanted, given_words))
@@ -87,7 +87,7 @@ def by_choose(wanted: Wanted, cell: Mapping[str, Value]) -> Ruling:
 
 
 def by_check(family: Family, policy: str, cell: Mapping[str, Value], folder: Path) -> Ruling:
-    """What `check policy` finds of a project that uses it."""
+    """Return the ruling of `check policy` on a project that uses the cell."""
     written = {n: one.typed(cell[n]) if one.is_number else cell[n] for n, one in family.settings.items() if n in cell}
     setting = {**{name: value for name, value in cell.items() if name != "choice"}, **written}
     path = folder / "tollbar.toml"
@@ -99,7 +99,6 @@ def by_check(family: Family, policy: str, cell: Mapping[str, Value], folder: Pat
 
 @pytest.mark.parametrize(("policy", "family"), POLICIES, ids=lambda one: getattr(one, "name", one))
 def test_every_command_judges_alike(policy: str, family: Family, tmp_path: Path) -> None:
-    """A cell that `check policy` refuses never qualifies in `choose`, and `price` and `tune` agree."""
     asked = Wanted(family, (policies.policy(policy),), {}, TODAY, TODAY, Standing.ACCEPTABLE)
 
     @settings(max_examples=20, deadline=None)

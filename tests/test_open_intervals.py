@@ -1,4 +1,4 @@
-"""Intervals that are open, thresholds of several runs, and shares: each has one meaning wherever it is printed."""
+"""Open intervals, thresholds of several runs, and shares: each has one meaning in all outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_an_open_interval_has_no_ends() -> None:
 
 @pytest.mark.parametrize(("times", "verdict"), [(1.01, Verdict.FREE), (2.0, Verdict.COSTS), (0.1, Verdict.SAVES)])
 def test_a_swap_over_several_runs_has_a_threshold(times: float, verdict: Verdict, tmp_path: Path) -> None:
-    """As one of a single run: 1 % is no difference that matters, whichever way it is."""
+    """The threshold is that of a single run: 1 % is no relevant difference in either direction."""
     of = mix(tmp_path, HANDSHAKE_TERM.format(rate=1000, resumed=50))
     full = handshakes({"full": 300_000.0, "rsa": 300_000.0 * times, "bare": 30_000.0})
     resumed = handshakes({"resumed": 100_000.0, "rsa resumed": 100_000.0 * times, "bare": 30_000.0}, seed=5)
@@ -33,7 +33,7 @@ def test_a_swap_over_several_runs_has_a_threshold(times: float, verdict: Verdict
 
 
 def test_a_share_above_zero_is_asked_for_by_each_command(tollbar: Tollbar, fake_runs: Path) -> None:
-    """`--fail-above 0%` could never say that nothing rose."""
+    """`--fail-above 0%` could never report that nothing rose."""
     for words in (
         ("compare", fake_runs / "one", fake_runs / "one"),
         ("upgrade", "libcrypto", "libcrypto:psycopg"),

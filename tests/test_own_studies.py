@@ -1,4 +1,4 @@
-"""Studies that users find, begin and write: sets and their members, `new`, `show --toml`, and the reference of keys."""
+"""Users' studies: sets and their members, `new`, `show --toml`, and the reference of keys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAST = "question = '?'\nfamily = '{}'\nchoices = {}\n"
 
 
 def _keys(table: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key that the reader knows, and its default."""
+    """Yield every key that the reader knows, and its default."""
     for name, field in table.__pydantic_fields__.items():
         key = path + (field.alias or name)
         yield key, field.get_default(call_default_factory=True)
@@ -59,7 +59,6 @@ def test_the_reference_has_every_key_and_no_other() -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_the_reference_has_each_default(key: str) -> None:
-    """A default that is a number, a word or a list stands in the reference as a file would say it."""
     default, said = KEYS[key], ROWS[key]
     written = re.match(r"`(.*?)`", said)
     if default is PydanticUndefined:
@@ -82,19 +81,17 @@ def test_the_reference_has_each_default(key: str) -> None:
 
 
 def test_the_reference_has_every_unit() -> None:
-    """The units that are read are those that are listed."""
     table = re.findall(r"^\| a .*$", REFERENCE.split("## Units")[1].split("##")[0], re.MULTILINE)
     listed = {unit for row in table for unit in re.findall(r"`([^`]+)`", row) if '"' not in unit}
     assert {*units.BYTES, *units.SECONDS, "%", "/s"} == listed
 
 
-# How many cells the examples of the reference have.
+# Cells of the reference's examples.
 EXAMPLES = {"least": 2, "parameters": 3}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_of_the_reference_is_a_study(name: str) -> None:
-    """Question, family and choices are enough, as the reference says; a parameter is where it says it is."""
     text = REFERENCE.split(f"<!-- {name} -->")[1].split("```")[1].removeprefix("toml")
     (planned,) = plan.make([study.read(name, text, where="docs")], seed=0).studies
     assert EXAMPLES[name] == len(planned.cells)
@@ -103,7 +100,6 @@ def test_an_example_of_the_reference_is_a_study(name: str) -> None:
 
 @pytest.mark.parametrize("name", families())
 def test_question_family_and_choices_are_enough(name: str) -> None:
-    """A study of any family can be planned from these, with servers and a load where the family needs them."""
     family = families()[name]
     one = study.read("least", LEAST.format(name, [*family.choices][-2:]), where="least")
     (planned,) = plan.make([one], seed=0).studies
@@ -114,7 +110,6 @@ def test_question_family_and_choices_are_enough(name: str) -> None:
 
 @pytest.mark.parametrize("name", families())
 def test_a_study_to_begin_with_runs_as_it_is(name: str) -> None:
-    """`new` gives a study that can be planned, and says every setting and choice; uncommented, it is read too."""
     text, family = study.begun(name), families()[name]
     one = study.read("new", text, where="new")
     (planned,) = plan.make([one], seed=0).studies
@@ -122,7 +117,7 @@ def test_a_study_to_begin_with_runs_as_it_is(name: str) -> None:
     assert all(re.search(rf"^# {setting} = ", text, re.MULTILINE) for setting in family.settings)
     assert all(re.search(rf"^#   {choice} ", text, re.MULTILINE) for choice in family.choices)
     whole = study.read("new", re.sub(r"^# ([a-z0-9-]+ = |\[)", r"\1", text, flags=re.MULTILINE), where="uncommented")
-    # Named, the usual chunk and rounds hold for quick operations too.
+    # Named explicitly, the usual chunk and rounds hold for quick operations too.
     assert (replace(one.measure, is_adapted=False), one.threshold) == (whole.measure, whole.threshold)
     assert {"op", *family.settings} == set(whole.vary)
     assert (1, 1) == (len(whole.leave_out), len(whole.claims))
@@ -131,7 +126,6 @@ def test_a_study_to_begin_with_runs_as_it_is(name: str) -> None:
 
 
 def test_new_writes_a_file_once(tollbar: Tollbar, tmp_path: Path) -> None:
-    """Standard output unless a file is named; a file that is there is not written over."""
     assert study.begun("digest") == tollbar("new", "digest").stdout
     assert 0 == tollbar("new", "digest", "--output", "mine.toml").returncode
     assert study.begun("digest") == (tmp_path / "mine.toml").read_text("utf-8")
@@ -144,7 +138,6 @@ def test_new_writes_a_file_once(tollbar: Tollbar, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", study.members())
 def test_a_member_of_a_set_has_its_name(name: str) -> None:
-    """By the set's name and its own; by its own alone, unless several sets have one."""
     try:
         (one,) = study.load([name])
     except TollbarError as error:
@@ -162,7 +155,6 @@ def test_a_study_outside_all_sets_comes_before_members() -> None:
 
 
 def test_names_nearby_are_those_of_members_too() -> None:
-    """A misspelt member is answered by the member."""
     for name, near in {
         "tls-post-quantm": "`tls-post-quantum`",
         "tls-today/tls-mutal": "`tls-today/tls-mutual`",
@@ -173,7 +165,6 @@ def test_names_nearby_are_those_of_members_too() -> None:
 
 
 def test_a_folder_of_ones_own_is_a_set(tollbar: Tollbar, tmp_path: Path) -> None:
-    """All its files are run, in the order of their names; without any it is refused."""
     folder = tmp_path / "mine"
     folder.mkdir()
     assert "no study in this folder" in tollbar("plan", "mine").stderr
@@ -188,7 +179,6 @@ def test_a_folder_of_ones_own_is_a_set(tollbar: Tollbar, tmp_path: Path) -> None
 
 
 def test_what_a_family_does_not_have_is_told_with_who_has_it() -> None:
-    """A setting of another family is refused, and the hint names that family."""
     text = LEAST.format("key-exchange", ["x25519"]) + "[vary]\ncertificate = ['rsa-2048']\n"
     with pytest.raises(TollbarError) as raised:
         study.read("mine", text, where="mine.toml")
@@ -197,7 +187,6 @@ def test_what_a_family_does_not_have_is_told_with_who_has_it() -> None:
 
 
 def test_show_takes_several_words(tollbar: Tollbar) -> None:
-    """A cell is named by words of its line, each an argument of its own or all in one."""
     one = tollbar("show", "tls-post-quantum", "nginx", "x25519mlkem768", "tls-1.3", "--json")
     assert 0 == one.returncode, one.stderr
     task = json.loads(one.stdout)["task"]
@@ -206,7 +195,6 @@ def test_show_takes_several_words(tollbar: Tollbar) -> None:
 
 
 def test_show_prints_the_study_itself(tollbar: Tollbar) -> None:
-    """`--toml` is the file as it is; a set is several, which are named."""
     assert study.load(["tls-mutual"])[0].text == tollbar("show", "tls-mutual", "--toml").stdout
     several = tollbar("show", "tls-today", "--toml")
     assert (2, "") == (several.returncode, several.stdout)
@@ -214,7 +202,6 @@ def test_show_prints_the_study_itself(tollbar: Tollbar) -> None:
 
 
 def test_plan_takes_what_run_takes(tollbar: Tollbar, fake_runs: Path) -> None:
-    """Each parameter of `run` is one of `plan`, but for where else it is run; a URL is checked."""
     elsewhere = {"on", "nodes", "simulate"}
     assert {*inspect.signature(run.run).parameters} - elsewhere == {*inspect.signature(plan_command.plan).parameters}
     blocks = json.loads(tollbar("plan", "self-test", "--blocks", "40", "--json").stdout)
@@ -228,7 +215,6 @@ def test_plan_takes_what_run_takes(tollbar: Tollbar, fake_runs: Path) -> None:
 
 @pytest.mark.share(0)
 def test_providers_are_listed_with_what_their_names_mean(tollbar: Tollbar) -> None:
-    """Each libcrypto says where it comes from, and the pattern which ones it stands for here."""
     rows = {row["provider"]: row for row in json.loads(tollbar("list", "providers", "--json").stdout)}
     assert "the system's own" == rows["libcrypto"]["is"]
     assert "came with the Python package psycopg" == rows["libcrypto:psycopg"]["is"]
@@ -238,7 +224,6 @@ def test_providers_are_listed_with_what_their_names_mean(tollbar: Tollbar) -> No
 
 @pytest.mark.parametrize("word", ["plain", "", 'a"b\\c', "line\nend", "\x00\x1f\x7f\u2028", "ß×🔑"])
 def test_what_is_written_is_read_back(word: str) -> None:
-    """Any text, in any place of a study that Tollbar writes."""
     tables = {
         "": {"a": word, "longer": [word, 1, True]},
         "of": {"b": {"c": word}},

@@ -1,4 +1,4 @@
-"""Choices whose parameters are settings: what they are worth with them, what cannot be, and what is too large here."""
+"""Choices with parameters: their standing, impossible values, and memory limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEVELLED = [(family, choice) for family in families().values() for choice in fam
 
 
 def at(family: Family, choice: str, **given: str | int) -> dict[str, Value]:
-    """Coordinates of a choice: its settings at their defaults, but for those given as a study writes them."""
+    """Return coordinates of a choice: its settings at their defaults, except those given as a study writes them."""
     read = {name: family.settings[name].read(value) for name, value in given.items()}
     coordinates: dict[str, Value] = {"choice": choice, "op": family.operations[0]}
     for name, setting in family.settings.items():
@@ -33,7 +33,7 @@ def at(family: Family, choice: str, **given: str | int) -> dict[str, Value]:
     return coordinates
 
 
-# A choice with its parameters, what it is worth, and who says so.
+# A choice with its parameters, their standing, and its authority.
 THRESHOLD = [
     ("argon2id", {"memory": "46 MiB", "passes": 1}, Standing.RECOMMENDED, "OWASP"),
     ("argon2id", {"memory": "47103 KiB", "passes": 1}, Standing.DISALLOWED, "OWASP"),
@@ -57,7 +57,6 @@ THRESHOLD = [
 def test_parameters_decide_the_standing_of_a_choice(
     choice: str, given: dict[str, str | int], standing: Standing, by: str
 ) -> None:
-    """A choice has the standing of the first level that its parameters meet, and that level's authority."""
     coordinates = at(FAMILY, choice, **given)
     (part,) = FAMILY.parts_of(coordinates)
     assert (standing, standing) == (FAMILY.standing_of(coordinates), part.standing)
@@ -66,7 +65,6 @@ def test_parameters_decide_the_standing_of_a_choice(
 
 @pytest.mark.parametrize(("family", "choice"), LEVELLED, ids=lambda one: one.name)
 def test_a_named_set_has_the_standing_of_its_parameters(family: Family, choice: Choice) -> None:
-    """A set of parameters that has a name stands where the same parameters do without one, and takes as much memory."""
     algorithm = family.choices[str(choice.setting.get("algorithm", choice.name))]
     given = {name: value for name, value in choice.setting.items() if name in family.settings}
     unnamed, named = {**at(family, algorithm.name), **given}, at(family, choice.name)
@@ -76,10 +74,9 @@ def test_a_named_set_has_the_standing_of_its_parameters(family: Family, choice: 
 
 @pytest.mark.parametrize(("family", "choice"), LEVELLED, ids=lambda one: one.name)
 def test_every_level_says_what_it_rests_on(family: Family, choice: Choice) -> None:
-    """Each has an authority, none is hidden behind one before it, and the last is for all that is below."""
     assert all(level.authority for level in choice.levels)
     assert {} == choice.levels[-1].at_least
-    # What is not given counts as the best that it may be, so that what is below all levels is given.
+    # A missing parameter counts as the best possible, so the values below all levels are given explicitly.
     lowest = {name: 0 for level in choice.levels for name in level.at_least}
     for level in choice.levels:
         parameters = {**at(family, choice.name), **(level.at_least or lowest)}
@@ -87,13 +84,13 @@ def test_every_level_says_what_it_rests_on(family: Family, choice: Choice) -> No
 
 
 def test_memory_is_what_the_parameters_say() -> None:
-    """Argon2id's own, and scrypt's by its formula; of the others nothing is said."""
+    """Argon2id's own, and scrypt's by its formula; the others have none."""
     assert 46 * 1024**2 == FAMILY.choices["argon2id"].memory_bytes(at(FAMILY, "argon2id", memory="46 MiB"))
     assert 128 * 2**15 * 8 == FAMILY.choices["scrypt"].memory_bytes(at(FAMILY, "scrypt", n="2^15"))
     assert 0 == FAMILY.choices["bcrypt"].memory_bytes(at(FAMILY, "bcrypt"))
 
 
-# What a study may not say of a setting, and what it is told.
+# Values that a study may not give a setting, and the error.
 REFUSED = [
     ("memory", "46", "say the unit, `46 MiB` or `46 KiB`"),
     ("memory", "0 B", "`0 B` is too small: 8 KiB at least"),
@@ -112,7 +109,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "value", "words"), REFUSED)
 def test_what_a_parameter_cannot_be_is_said(name: str, value: str | int, words: str) -> None:
-    """Out of bounds, between two values, without its unit or no number: one line with the nearest that can be."""
     with pytest.raises(ValueError, match=re.escape(words)):
         FAMILY.settings[name].read(value)
 
@@ -129,14 +125,13 @@ def test_what_a_parameter_cannot_be_is_said(name: str, value: str | int, words: 
     ],
 )
 def test_a_parameter_is_read_and_said_in_its_unit(name: str, value: str | int, number: int, words: str) -> None:
-    """However it is written, it is one number, and said as its users write it."""
     setting = FAMILY.settings[name]
     assert number == setting.read(value)
     assert words == setting.words(number)
 
 
 def cells(choice: str, **vary: str | int) -> tuple[Cell, ...]:
-    """The planned cells of a study of one choice with these parameters."""
+    """Return the planned cells of a study of one choice with these parameters."""
     lines = [f"{name} = [{json.dumps(value)}]" for name, value in vary.items()]
     head = f'question = "?"\nfamily = "password-hash"\nproviders = ["rustcrypto"]\nchoices = ["{choice}"]\n[vary]\n'
     text = "\n".join([head, *lines])
@@ -144,7 +139,7 @@ def cells(choice: str, **vary: str | int) -> tuple[Cell, ...]:
 
 
 def test_parameters_that_cannot_be_together_are_refused() -> None:
-    """Each lane needs its memory: the plan says how much, and nothing starts."""
+    """Each lane needs its memory: the plan prints how much, and nothing starts."""
     words = "`memory` is 64 KiB, and 16 `lanes` need 128 KiB at least, 8 KiB each"
     with pytest.raises(TollbarError, match=re.escape(words)):
         cells("argon2id", memory="64 KiB", lanes=16)
@@ -152,7 +147,6 @@ def test_parameters_that_cannot_be_together_are_refused() -> None:
 
 
 def test_a_parameter_of_the_baseline_alone_is_what_the_study_says() -> None:
-    """What is compared with Argon2id of 46 MiB is not compared with one of its default size."""
     asked = study.of_words("password-hash", ["argon2id", "bcrypt", "memory=46MiB", "cost=12"])
     planned = plan.make([study.read("mine", asked.text(), where="mine.toml")], seed=0)
     found = {cell.choice.name: cell for cell in planned.studies[0].cells}
@@ -163,7 +157,6 @@ def test_a_parameter_of_the_baseline_alone_is_what_the_study_says() -> None:
 
 @pytest.mark.parametrize("choice", ["argon2id", "argon2id-rfc9106-2g", "scrypt-owasp"])
 def test_what_memory_cannot_hold_is_not_tried(choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such a cell is unsupported before any runner is asked, with how much it takes and how much there is."""
     (cell,) = cells(choice)
     assert beyond_memory(cell) is None or choice.endswith("2g")
     monkeypatch.setattr(machine, "available_memory_bytes", lambda: 1024**2)
@@ -176,7 +169,7 @@ def test_what_memory_cannot_hold_is_not_tried(choice: str, monkeypatch: pytest.M
     assert (Outcome.UNSUPPORTED, words) == (proven.outcome, proven.reason)
 
 
-# The folder of a group's memory limit, by what /proc/self/cgroup says, and the file in it.
+# The folder of a group's memory limit for the content of /proc/self/cgroup, and the file in it.
 GROUPS = {
     "0::/mine": "sys/fs/cgroup/mine/memory.max",
     "0::/": "sys/fs/cgroup/memory.max",
@@ -190,7 +183,6 @@ GROUPS = {
     ("limit", "expected"), [("1048576", 1024**2), ("max", 2 * 1024**2), ("9999999999", 2 * 1024**2)]
 )
 def test_free_memory_is_that_of_the_container(group: str, limit: str, expected: int, tmp_path: Path) -> None:
-    """What the kernel says is available, unless the container may have less."""
     for path, text in (
         ("proc/meminfo", "MemTotal:  8192 kB\nMemAvailable:  2048 kB\n"),
         ("proc/self/cgroup", f"3:cpuset:/\n{group}\n"),

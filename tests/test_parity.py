@@ -1,4 +1,4 @@
-"""The calls of one operation of each choice: docs/generated/parity.md against its tables, and a pair counted again."""
+"""Calls of one operation of each choice: docs/generated/parity.md against its tables, and one pair counted again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tollbar.core.errors import TollbarError
 
 @pytest.fixture(scope="module")
 def parts() -> dict[str, document.Part]:
-    """The document, read."""
+    """Return the parsed document."""
     return document.read(parity.DOCUMENT.read_text("utf-8"))
 
 
@@ -27,7 +27,6 @@ def _key(one: Row | Absent) -> tuple[str, str, str, str]:
 
 
 def test_every_family_has_its_table(parts: dict[str, document.Part]) -> None:
-    """None is left out without a reason, which the document says, and each has its rows in the order of the tables."""
     assert set(families.families()) == {*PARTS, *UNCOUNTED}
     text = parity.DOCUMENT.read_text("utf-8")
     assert all(f"`{family}`: {why}" in text for family, why in UNCOUNTED.items())
@@ -36,7 +35,6 @@ def test_every_family_has_its_table(parts: dict[str, document.Part]) -> None:
 
 @pytest.mark.parametrize("family", PARTS)
 def test_what_is_asked_is_a_row_or_listed_with_why_not(family: str, parts: dict[str, document.Part]) -> None:
-    """Each cell of the studies is in one of the two tables, once, and nothing else is."""
     part = parts[family]
     try:
         asked = [_key(one) for _, one in counting.cells(PARTS[family])]
@@ -49,7 +47,6 @@ def test_what_is_asked_is_a_row_or_listed_with_why_not(family: str, parts: dict[
 
 @pytest.mark.parametrize("family", PARTS)
 def test_every_choice_is_named(family: str, parts: dict[str, document.Part]) -> None:
-    """Whatever a study may ask a family for has a row, or is listed with the reason why it has none."""
     part = parts[family]
     named = {one.choice for one in (*part.rows, *part.absent)}
     assert {name for name in families.family(family).choices if name != "none"} == named - {"none"}
@@ -57,29 +54,24 @@ def test_every_choice_is_named(family: str, parts: dict[str, document.Part]) -> 
 
 @pytest.mark.parametrize("family", PARTS)
 def test_every_difference_has_a_reason(family: str, parts: dict[str, document.Part]) -> None:
-    """By name and number: nothing is done more often by some choices of a kind without a reason."""
     found = reasons.differences(family, parts[family].rows)
     assert [] == [str(one) for one in found if reasons.reason(family, one) is None]
 
 
 def test_every_reason_explains_something(parts: dict[str, document.Part]) -> None:
-    """A reason whose difference is gone is a fault of its own."""
     assert [] == reasons.unused({family: part.rows for family, part in parts.items()})
 
 
 def test_every_kind_has_choices_of_its_own(parts: dict[str, document.Part]) -> None:
-    """A kind that no row is of says nothing."""
     for family, kinds in reasons.KINDS.items():
         assert {kind.name for kind in kinds} == {reasons.kind_of(family, row) for row in parts[family].rows}
 
 
 def test_the_document_says_what_its_tables_and_the_reasons_say(parts: dict[str, document.Part]) -> None:
-    """Reasons and texts are those of the code: the document is what would be written of its own rows."""
     assert parity.DOCUMENT.read_text("utf-8") == document.written(parts)
 
 
 def test_a_session_and_an_opaque_token_do_the_same(parts: dict[str, document.Part]) -> None:
-    """The request of a session's cookie beside that of a token: one look-up of one hash, and a header's length."""
     rows = {row.choice: row for row in parts["web-auth"].rows if (row.operation, row.by) == ASKED}
     cookie, token = rows["session-cookie"], rows["opaque-token"]
     assert {"SHA-256": 1.0, "SQL statement": 1.0} == cookie.calls == token.calls
@@ -114,7 +106,7 @@ def _compared(row: Row) -> dict[str, float]:
 def test_a_request_is_one_wait_in_clear_and_under_tls(
     by: str, receives: tuple[int, int], parts: dict[str, document.Part]
 ) -> None:
-    """For each cipher and version. Receives are equal too, but for nginx's last one under TLS."""
+    """For each cipher and version. Receives are equal too, except nginx's last one under TLS."""
     requests = [row for row in parts["tls"].rows if (row.operation, row.by) == ("request", by)]
     assert {"plaintext", "tls-1.2", "tls-1.3"} == {row.choice for row in requests}
     for row in requests:
@@ -122,7 +114,7 @@ def test_a_request_is_one_wait_in_clear_and_under_tls(
         assert expected == pytest.approx(row.taken, abs=reasons.MORE_TURNS / 2), row.label
 
 
-# What a request does on a server in clear, and what other rows do more of.
+# Calls of a request on a server in clear; other rows are compared with them.
 CLEAR = Row("plaintext", "", "request", "embedded, x", {}, {"epoll_pwait": 1.0, "recvfrom": 1.0, "sendto": 1.0})
 
 
@@ -133,19 +125,17 @@ CLEAR = Row("plaintext", "", "request", "embedded, x", {}, {"epoll_pwait": 1.0, 
         ({"epoll_pwait": 1.06, "read": 1.0}, ["waits 1.06, elsewhere 1"]),
         ({"epoll_pwait": 1.0, "read": 1.0, "recvfrom": 0.8}, ["receives 1.8, elsewhere 1"]),
         ({"epoll_wait": 0.5, "recvfrom": 1.0}, ["waits 1, elsewhere 0.5"]),
-        # Behind the server that is asked they are another's.
+        # Calls of components behind the server count separately.
         ({"epoll_pwait": 1.0, "read": 1.0, "database: recvfrom": 0.1}, ["database: receives 0.1, elsewhere 0"]),
     ],
 )
 def test_waits_and_receives_of_a_request_are_compared_across_kinds(system: dict[str, float], more: list[str]) -> None:
-    """In clear and under TLS, by whichever call."""
     secured = Row("tls-1.3", "", "request", "embedded, x", {}, system)
     found = [str(one).partition(": ")[2] for one in reasons.differences("tls", [CLEAR, secured])]
     assert more == found
 
 
 def test_the_kernel_counts_by_component() -> None:
-    """A thread's calls are its component's, and those of a process that ended are the only component's."""
     assert {"web: epoll_pwait": 1, "web: recvfrom": 1, "database: read": 1} == turns.calls(
         KERNEL, {7: "web", 8: "database"}
     )
@@ -165,7 +155,7 @@ KERNEL = """\
 
 
 def test_what_is_looked_up_is_looked_up_alike(parts: dict[str, document.Part]) -> None:
-    """Counted again: one received, one sent, and two locks, whatever stands for the user, and as the document says."""
+    """Counted again: one received, one sent, and two locks, for each kind of credential, as in the document."""
     if shutil.which("strace") is None:
         lacking("strace is not installed")
     looked_up = ("session-cookie", "opaque-token", "hmac")
@@ -176,19 +166,18 @@ def test_what_is_looked_up_is_looked_up_alike(parts: dict[str, document.Part]) -
     said = {row.choice: row for row in parts["web-auth"].rows if (row.operation, row.by) == ASKED}
     for choice in looked_up:
         assert {"fcntl": 2.0, "sendto": 1.0} == _compared(found[choice]), choice
-        # The kernel counts for root, where its trace files are mounted.
+        # The kernel counts for root, if its trace files are mounted.
         if turns.can_count():
             assert {"waits": 1.0, "receives": 1.0} == pytest.approx(found[choice].taken, abs=reasons.MORE_TURNS), choice
         assert said[choice].calls == found[choice].calls
         assert said[choice].sent == found[choice].sent
 
 
-# A part of its own, whose rows are easily told.
+# A document part whose rows are easily recognised.
 ROWS = [Row("a", "", "do", "x", {"f": 1.0}), Row("b", "n=1", "do", "x", {"f": 2.0, "g": 0.1}, {"getpid": 3.0})]
 
 
 def test_numbers_are_compared_and_what_varies_is_not() -> None:
-    """Twice is more than once; what is hardly done, or done as it happens, is no difference."""
     (found,) = reasons.differences("family", ROWS)
     assert ("b n=1 (do, x): f 2, elsewhere 1", "f") == (str(found), found.what)
 
@@ -204,20 +193,19 @@ def test_numbers_are_compared_and_what_varies_is_not() -> None:
     ],
 )
 def test_a_reason_says_of_which_choices_it_speaks(reason: tuple[str, str, str], explains: bool) -> None:
-    """By the family, by what it is, and by the choice with its settings."""
+    """The reason names the family, the kind, and the choice with its settings."""
     (found,) = reasons.differences("family", ROWS)
     assert explains == reasons.Reason(*reason, "it is so").explains("family", found)
 
 
 def test_rows_are_read_as_they_were_written() -> None:
-    """Numbers, bytes and what is absent come back."""
     rows = [*ROWS, Row("c", "", "do", "server, x", {}, {"database: read": 1.5}, 10.0, 20.0)]
     part = document.Part(rows, [Absent("d", "n=1", "do", "x", "it has none"), Absent("d", "n=1", "undo", "x", "none")])
     assert {"digest": part} == document.read(document.written({"digest": part}))
 
 
 def test_a_trace_is_read_between_a_line_and_its_answer(tmp_path: Path) -> None:
-    """Calls of threads in between, and the bytes of sockets; what is cut in two is one call."""
+    """Calls of threads may interleave, and one call may be split into two lines."""
     file = tmp_path / "trace"
     file.write_text(TRACE)
     traced = trace.read(file, is_session=True)
@@ -248,5 +236,4 @@ TRACE = """\
     ],
 )
 def test_statements_are_counted_by_their_messages(database: str, said: bytes, run: int) -> None:
-    """What runs one counts, and no other message."""
     assert run == trace.statements(database, said)

@@ -1,4 +1,4 @@
-"""What is done otherwise where a part of a server is elsewhere: who may ask it, what is counted, what is shared."""
+"""Parts of a server on other machines: clients that may ask them, counted traffic, shared directories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_those_who_may_ask_are_the_roles_and_the_lab_itself(at: Sandbox) -> None
 
 @pytest.mark.parametrize(("elsewhere", "is_counted"), [({"server"}, True), ({"database"}, False), (set(), False)])
 def test_the_network_is_counted_where_the_client_uses_it(elsewhere: set[str], is_counted: bool) -> None:
-    """A database elsewhere is asked by the web server, and not by the load client."""
+    """A remote database is asked by the web server, not by the load client."""
     server = servers.all_servers()["embedded"]
     names = {server.frontend.name if name == "server" else name for name in elsewhere}
     cell, started = SimpleNamespace(server=server), SimpleNamespace(nodes=dict.fromkeys(names))
@@ -56,7 +56,7 @@ def test_what_stands_behind_a_web_server_elsewhere_is_elsewhere(
 
 @pytest.mark.parametrize("is_elsewhere", [True, False])
 def test_a_store_elsewhere_is_not_changed_by_a_proof(at: Sandbox, tmp_path: Path, is_elsewhere: bool) -> None:
-    """A proof that is given no store says that a revoked credential was not tried."""
+    """A proof without a store reports that a revoked credential was not tried."""
     text = SIGN_IN.replace("VARIED", 'store = ["sql"]\npassword-hash = ["salted-sha-1"]')
     text = text.replace("httpd", "embedded").replace("libcrypto", "aws-lc")
     (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
@@ -68,7 +68,7 @@ def test_a_store_elsewhere_is_not_changed_by_a_proof(at: Sandbox, tmp_path: Path
 
 @pytest.mark.parametrize("is_elsewhere", [True, False])
 def test_proofs_and_trials_share_a_directory_elsewhere(at: Sandbox, is_elsewhere: bool) -> None:
-    """A machine elsewhere has one core for all; with the lab, proofs have none, and trials have the servers' core."""
+    """A remote machine has one core for all; with the lab, proofs have none, and trials have the servers' core."""
     mit, frontend = servers.services()["mit"], servers.all_servers()["embedded"]
     names = [one.name for one in mit.components]
     behind = servers.Installed(mit, dict.fromkeys(names, "1"), dict.fromkeys(names, Path("/x")), {}, {})

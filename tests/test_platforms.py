@@ -1,4 +1,4 @@
-"""Platforms: a runner is built once, whole or not at all; one that cannot be had is a row with its reason."""
+"""Platforms: a runner is built once, whole or not at all; an unavailable one is a row with its reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tollbar.lab import measure
 from tollbar.study import plan
 
 PROGRAM = Path(__file__).parent / "toy" / "hash-runner"
-# What the toy platform is made of: `sh` stands for its compiler.
+# The toy platform, with `sh` as its compiler.
 TOML = """
 title    = "Toy"
 packages = ["one", "two"]
@@ -50,7 +50,7 @@ BUILD_TOY = 'from tollbar.catalog import runners; runners.command_of(runners.all
 
 
 class Ground:
-    """A folder with the toy platform, which can be changed between builds."""
+    """Folder with the toy platform, which can be changed between builds."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "runners" / "toy"
@@ -62,7 +62,7 @@ class Ground:
         self.write()
 
     def write(self, *, step: str = ":", old: str = "", new: str = "") -> Platform:
-        """Its description, with this as a step of its build, or with one text in place of another."""
+        """Write its description with a build step, or with one text replaced, and return the platform."""
         text = TOML.format(log=self.log, versions=self.versions, step=step)
         assert old in text
         (self.folder / "runner.toml").write_text(text.replace(old, new) if old else text)
@@ -71,13 +71,13 @@ class Ground:
 
     @property
     def builds(self) -> int:
-        """How often a build was begun."""
+        """Return the number of builds that were begun."""
         return len(self.log.read_text().splitlines())
 
 
 @pytest.fixture
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    """The toy platform on the search path, with an empty cache, and nothing opened by tests before it."""
+    """Yield the toy platform on the search path, with an empty cache and no opened providers."""
     libraries.open_provider.cache_clear()
     runners.read.cache_clear()
     monkeypatch.setenv("TOLLBAR_PATH", str(tmp_path))
@@ -88,7 +88,6 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
 
 
 def test_a_runner_is_built_once(ground: Ground) -> None:
-    """The second time it is there; another version of its platform, or another source, is another build."""
     platform = ground.write()
     assert not runners.is_built(platform)
     command = runners.command_of(platform)
@@ -105,7 +104,6 @@ def test_a_runner_is_built_once(ground: Ground) -> None:
 
 
 def test_versions_are_asked_once(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many packages a platform has."""
     asked: list[object] = []
     run = subprocess.run
 
@@ -121,7 +119,6 @@ def test_versions_are_asked_once(ground: Ground, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_build_that_fails_says_why_and_is_tried_again(ground: Ground) -> None:
-    """Its last line is the reason, and all of its output stays."""
     with pytest.raises(
         NotBuilt, match=r"the runner of Toy cannot be built: sh ended with status 3: no such thing"
     ) as it:
@@ -133,7 +130,6 @@ def test_a_build_that_fails_says_why_and_is_tried_again(ground: Ground) -> None:
 
 
 def test_a_build_that_takes_too_long_is_ended(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It and what it started, and the row says so."""
     monkeypatch.setattr(runners, "BUILD_LIMIT_S", 0.3)
     marker = f"sleep-{os.getpid()}"
     with pytest.raises(NotBuilt, match="longer than") as it:
@@ -143,7 +139,6 @@ def test_a_build_that_takes_too_long_is_ended(ground: Ground, monkeypatch: pytes
 
 
 def test_a_build_ends_with_the_lab_and_is_made_anew(ground: Ground) -> None:
-    """The lab is killed in the middle: nothing is left running, and half a build is none."""
     marker = f"sleep-{os.getpid()}"
     platform = ground.write(step=f"touch half; sh -c 'sleep 60' {marker}; :")
     words = [sys.executable, "-c", BUILD_TOY]
@@ -163,7 +158,6 @@ def test_a_build_ends_with_the_lab_and_is_made_anew(ground: Ground) -> None:
 
 
 def test_two_that_want_the_same_build_make_one(ground: Ground) -> None:
-    """The second waits for the first."""
     ground.write(step="sleep 0.3")
     words = [sys.executable, "-c", BUILD_TOY]
     labs = [subprocess.Popen(words) for _ in range(2)]
@@ -173,7 +167,6 @@ def test_two_that_want_the_same_build_make_one(ground: Ground) -> None:
 
 @pytest.mark.parametrize("name", [*runners.all_platforms(), "toy"])
 def test_a_platform_that_is_missing_keeps_its_rows(ground: Ground, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Asked for by name, each of its cells is *not available here*, with the command that would help."""
     platform = runners.all_platforms()[name]
     monkeypatch.setenv("PATH", "/nonexistent")
     named = f'"libcrypto", "{name}"'
@@ -188,7 +181,6 @@ def test_a_platform_that_is_missing_keeps_its_rows(ground: Ground, monkeypatch: 
 
 
 def test_a_pattern_means_the_platforms_that_work(ground: Ground) -> None:
-    """What cannot be had is passed over and said; where nothing else is asked for, that is an error."""
     ground.write(old='["sh"]', new='["no-such-compiler"]')
     providers, broken = libraries.look_up(["libcrypto", "toy:*"])
     assert ["libcrypto"] == [one.spec for one in providers]
@@ -199,7 +191,6 @@ def test_a_pattern_means_the_platforms_that_work(ground: Ground) -> None:
 
 
 def test_packages_are_providers(ground: Ground) -> None:
-    """The first is meant where none is named; a name that is none is told the nearest."""
     ground.write()
     assert ["toy", "toy:two"] == [one.spec for one in libraries.resolve(["toy:*"])]
     assert ["toy"] == [one.spec for one in libraries.resolve(["toy", "toy:one"])]
@@ -211,7 +202,6 @@ def test_packages_are_providers(ground: Ground) -> None:
 
 
 def test_a_library_that_a_build_brings_is_a_provider(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is built where it is asked for by name; a pattern means what was built; not every build brings it."""
     (system,) = libraries.resolve(["libcrypto"])
     assert system.path
     step = f"cp {system.path} {{build}}/libcrypto.so"
@@ -230,7 +220,6 @@ def test_a_library_that_a_build_brings_is_a_provider(ground: Ground, monkeypatch
 
 
 def test_listing_builds_nothing(ground: Ground) -> None:
-    """What is not built yet is listed as such."""
     ground.write()
     found = {one.spec: one for one in libraries.everything()}
     one = found["toy"]
@@ -241,7 +230,6 @@ def test_listing_builds_nothing(ground: Ground) -> None:
 
 
 def test_a_study_is_measured_on_a_platform(ground: Ground, tollbar: Tollbar, tmp_path: Path) -> None:
-    """From the study to the document: the toy's cells beside libcrypto's, their provider by its own name."""
     ground.write()
     path = tmp_path / "hashes.toml"
     path.write_text(HASHES.format(providers='"libcrypto", "toy"') + "[measure]\nblocks = 1\nrounds = 3\n")
@@ -261,7 +249,6 @@ def test_a_study_is_measured_on_a_platform(ground: Ground, tollbar: Tollbar, tmp
     ],
 )
 def test_a_bad_description_is_refused_in_words(ground: Ground, old: str, new: str, words: str) -> None:
-    """The file, the key, and what is wrong with it."""
     with pytest.raises(TollbarError, match=words) as it:
         ground.write(old=old, new=new)
     assert str(ground.folder / "runner.toml") == it.value.where

@@ -1,4 +1,4 @@
-"""Policies: what ships is never changed and says what was reviewed; a file's rules are judged one by one."""
+"""Policies: shipped files never change and match the review; rules of a file are judged one by one."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def test_a_policy_that_has_shipped_is_never_changed() -> None:
-    """A new edition is a new file: each file has the content that it was shipped with, and none is gone."""
+    """A new edition is a new file: each file keeps its content, and none is removed."""
     expected = dict(reversed(line.split()) for line in (GOLDEN / "policies.sha256").read_text().splitlines())
     assert expected == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in shipped().values()}
 
 
 def test_shipped_policies_say_of_every_choice_what_was_reviewed() -> None:
-    """Of each choice at its defaults and with each value that is ruled on, today and when a rule begins to hold."""
-    # A change of a family or of judging shows here: review the difference, then write the table anew (policy_table.py).
+    # A change of a family or of judging shows here: review the difference, then write the table again
+    # (policy_table.py).
     assert (GOLDEN / "policies.txt").read_text() == table() + "\n"
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_a_shipped_policy_names_what_there_is(name: str) -> None:
-    """Families, settings, values and threats are known ones; each rule has its clause and its source."""
     found = policy(name)
     check(found, name)
     assert name == found.name
@@ -60,7 +59,7 @@ def test_in_2036_no_side_of_tls_signs_by_what_a_quantum_computer_breaks() -> Non
 
 
 def said(folder: Path, rule: str, family: str = "digest", *, on: date = TODAY, **cell: str | int) -> Judged:
-    """What a policy with this one rule says of a cell."""
+    """Return the ruling of a policy with this one rule on a cell."""
     path = of_rules(folder, rule if "family" in rule else f'family = "{family}"\n{rule}')
     named = {name.replace("_", "-"): value for name, value in cell.items()}
     return judged(policy(path), families()[family], named, on)
@@ -69,7 +68,7 @@ def said(folder: Path, rule: str, family: str = "digest", *, on: date = TODAY, *
 OF_AWS, NO_AWS = 'where = { provider = "aws-lc*" }\ncannot-say = "whose it is"', 'never = { provider = ["aws-lc*"] }'
 NO_SHORT_DH = 'never = { dh-parameters = ["modp-1024"] }'
 HASHED_BEFORE: dict[str, str | int] = {"choice": "ecdsa-p256", "digest": "none"}
-# A rule, the cell (its family first), the ruling, and words of why.
+# A rule, the cell (its family first), the ruling, and words of the reason.
 RULES: list[tuple[str, str, dict[str, str | int], str, str]] = [
     ('only = { choice = ["sha-*"] }', "digest", {"choice": "sha-256"}, "meets", ""),
     ('unlisted = "not approved"\nonly = { choice = ["sha-*"] }', "digest", {"choice": "blake3"}, "breaks", "is not"),
@@ -122,7 +121,6 @@ RULES: list[tuple[str, str, dict[str, str | int], str, str]] = [
 def test_a_rule_is_met_or_broken_or_cannot_be_said(
     case: tuple[str, str, dict[str, str | int], str, str], tmp_path: Path
 ) -> None:
-    """With what breaks it, or with what is missing: nothing that is not known passes."""
     rule, family, cell, ruling, why = case
     found = said(tmp_path, rule, family, **cell)
     assert Ruling(ruling) is found.ruling
@@ -133,13 +131,11 @@ def test_a_rule_is_met_or_broken_or_cannot_be_said(
 
 
 def test_advice_is_said_and_breaks_nothing(tmp_path: Path) -> None:
-    """Of what a policy only advises, the verdict is the same and the advice stands beside it."""
     found = said(tmp_path, 'should = true\nnever = { choice = ["md5"] }', choice="md5")
     assert [("r0", "md5 is refused")] == [(one.rule.id, one.why) for one in found.advice]
 
 
 def test_a_rule_holds_from_its_first_day_to_its_last(tmp_path: Path) -> None:
-    """And none holds before the edition was there."""
     rule = 'never = { choice = ["sha-1"] }\nfrom = 2027-01-01\nuntil = 2027-12-31'
     days = {date(2026, 12, 31): "cannot say", date(2027, 1, 1): "breaks", date(2027, 12, 31): "breaks"}
     days[date(2028, 1, 1)] = "cannot say"
@@ -150,7 +146,6 @@ def test_a_rule_holds_from_its_first_day_to_its_last(tmp_path: Path) -> None:
 
 
 def test_what_is_extended_must_be_met_too(tmp_path: Path) -> None:
-    """Both policies' rules are judged, and each finding names the one that its rule stands in."""
     head = A_POLICY + 'extends = ["asvs-level-1-5.0.0"]\n'
     found = policy(of_rules(tmp_path, 'never = { choice = ["sha-224"] }', head=head))
     digest = families()["digest"]
@@ -163,7 +158,7 @@ def test_what_is_extended_must_be_met_too(tmp_path: Path) -> None:
 
 
 def test_an_edition_that_is_extended_says_nothing_before_its_day(tmp_path: Path) -> None:
-    """A policy of ours may be older than what it extends: its own rules are broken all the same."""
+    """A local policy may be older than the one it extends: its own rules count all the same."""
     head = A_POLICY.replace("2026-01-01", "2025-01-01") + 'extends = ["asvs-level-1-5.0.0"]\n'
     ours = policy(of_rules(tmp_path, 'never = { choice = ["sha-224"] }', head=head))
     digest, on = families()["digest"], date(2025, 5, 29)

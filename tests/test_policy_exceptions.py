@@ -1,4 +1,4 @@
-"""Exceptions of a policy: of what they are, until when they hold, and which are refused."""
+"""Exceptions of a policy: subject, last day, and refused forms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ until = 2026-12-31
 
 @pytest.mark.parametrize("rule", ["r0", "ours-2026:r0"])
 def test_an_exception_holds_until_it_ends_and_then_says_so(rule: str, tmp_path: Path) -> None:
-    """While it lasts the rule need not be met; afterwards it counts no more, and stands beside the broken rule."""
     path = Path(of_rules(tmp_path, 'never = { choice = ["md5", "sha-1"] }'))
     path.write_text(path.read_text() + EXCEPT.replace("RULE", rule))
     ours, digest = policy(str(path)), families()["digest"]
@@ -38,7 +37,7 @@ def test_an_exception_holds_until_it_ends_and_then_says_so(rule: str, tmp_path: 
 
 @pytest.mark.parametrize("where", ['choice = "argon2id-owasp-7m"', 'memory = "7168 KiB"', 'memory = "7MiB"'])
 def test_an_exception_is_of_a_choice_or_of_its_parameters(where: str, tmp_path: Path) -> None:
-    """A preset has its parameters by itself, as a rule sees them; a number is written as everywhere."""
+    """A preset has its parameters like any rule's cell; a number is written as everywhere."""
     rule = 'family = "password-hash"\nat-least = [{ memory = "46 MiB" }]\nwhere = { choice = "argon2id*" }'
     path = Path(of_rules(tmp_path, rule))
     path.write_text(path.read_text() + EXCEPT.replace("RULE", "r0").replace('choice = "md5"', where))
@@ -49,7 +48,6 @@ def test_an_exception_is_of_a_choice_or_of_its_parameters(where: str, tmp_path: 
 
 
 def test_an_exception_of_a_rule_that_is_met_is_not_needed(tmp_path: Path) -> None:
-    """It is said of the finding while the exception lasts, and no longer."""
     path = Path(of_rules(tmp_path, 'never = { choice = ["sha-1"] }'))
     path.write_text(path.read_text() + EXCEPT.replace("RULE", "r0"))
     ours, digest = policy(str(path)), families()["digest"]
@@ -61,7 +59,6 @@ def test_an_exception_of_a_rule_that_is_met_is_not_needed(tmp_path: Path) -> Non
 
 
 def test_an_exception_of_a_rule_on_several_families_may_be_of_one(tmp_path: Path) -> None:
-    """A choice of either is known; one of neither is not."""
     rule = 'family = ["digest", "mac"]\nstanding = "recommended"'
     path = Path(of_rules(tmp_path, rule))
     text = path.read_text() + EXCEPT.replace("RULE", "r0")
@@ -72,7 +69,7 @@ def test_an_exception_of_a_rule_on_several_families_may_be_of_one(tmp_path: Path
         policy(str(path))
 
 
-# What an exception says of where it holds, and what the one line says.
+# Where an exception holds, and the text of the error.
 BAD_EXCEPTS = {
     "a choice's name": ('choice = "md-5"', "no `md-5` did you mean `md5`"),
     "a setting's name": ('chioce = "md5"', "no setting `chioce` did you mean `choice`"),
@@ -83,7 +80,7 @@ BAD_EXCEPTS = {
 
 @pytest.mark.parametrize("fault", BAD_EXCEPTS)
 def test_an_exception_that_can_never_hold_is_refused(fault: str, tmp_path: Path) -> None:
-    """A slip of the pen in it would be found when the rule is broken, and not before."""
+    """Otherwise a typing error would be found only when the rule is broken."""
     where, words = BAD_EXCEPTS[fault]
     path = Path(of_rules(tmp_path, RULE))
     path.write_text(path.read_text() + EXCEPT.replace("RULE", "r0").replace('choice = "md5"', where))
@@ -94,7 +91,6 @@ def test_an_exception_that_can_never_hold_is_refused(fault: str, tmp_path: Path)
 
 @pytest.mark.parametrize("key", ["because", "until"])
 def test_an_exception_has_a_reason_and_an_end(key: str, tmp_path: Path) -> None:
-    """Without either the file is refused; so is one of a rule that there is not."""
     path = Path(of_rules(tmp_path, RULE))
     whole = path.read_text() + EXCEPT.replace("RULE", "r0")
     path.write_text("\n".join(line for line in whole.splitlines() if not line.startswith(key)))

@@ -1,4 +1,4 @@
-"""Files of policies: by which names they are found, and what is refused in them."""
+"""Files of policies: their names, and refused content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tollbar.core.errors import TollbarError
 
 
 def test_policies_on_the_search_path_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file in `policies/` there stands beside those that ship, and takes the place of none."""
     folder = tmp_path / "policies"
     folder.mkdir()
     of_rules(folder, RULE)
@@ -24,7 +23,7 @@ def test_policies_on_the_search_path_have_names(tmp_path: Path, monkeypatch: pyt
 
 
 def chain(folder: Path, count: int, *, each: int) -> str:
-    """The path of the first of so many policies, each of which extends the next one so many times."""
+    """Return the path of the first of `count` policies, each of which extends the next one `each` times."""
     for number in range(count):
         named = [f"p{number + 1}.toml"] * each if number < count - 1 else []
         head = A_POLICY.replace('title = "Ours"', f'title = "Ours"\nextends = {named}'.replace("'", '"'))
@@ -78,7 +77,6 @@ def test_a_policy_of_many_rules_is_refused_in_one_line(tmp_path: Path, rules: li
 
 
 def test_an_unknown_policy_has_the_nearest_beside_it(tmp_path: Path) -> None:
-    """In the hint, as every other name has; a file of one's own too."""
     with pytest.raises(TollbarError, match="no such policy: `asvs-level-2`") as caught:
         policy("asvs-level-2")
     assert "`asvs-level-2-5.0.0`" in (caught.value.hint or "")
@@ -94,7 +92,7 @@ def test_an_unknown_policy_has_the_nearest_beside_it(tmp_path: Path) -> None:
     [("asvs-level", "`asvs-level-1-5.0.0`"), ("sp800", "sp800-63b-aal1-4"), ("asvs", "asvs-level-1")],
 )
 def test_a_name_that_several_policies_begin_with_is_none_of_them(name: str, nearest: str) -> None:
-    """The digit behind it is a level, and no edition: none is picked in silence."""
+    """The digit after the name is a level, not an edition: none is chosen silently."""
     assert name == with_edition(name)
     with pytest.raises(TollbarError, match=f"no such policy: `{name}`") as caught:
         policy(with_edition(name))
@@ -102,7 +100,7 @@ def test_a_name_that_several_policies_begin_with_is_none_of_them(name: str, near
 
 
 def test_of_several_editions_of_a_policy_the_newest_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have one title; a second policy whose name begins so leaves it open which is meant."""
+    """Editions share a title; a second policy whose name begins the same makes the name ambiguous."""
     folder = tmp_path / "policies"
     folder.mkdir()
     for edition in ("2025", "2026"):
@@ -114,7 +112,7 @@ def test_of_several_editions_of_a_policy_the_newest_is_meant(tmp_path: Path, mon
     assert "our" == with_edition("our")
 
 
-# Rules, what is changed in the file, and what the one line says, its hint behind it.
+# Rules, changes of the file, and the text of the error with its hint.
 BAD: dict[str, tuple[str, str, str, str]] = {
     "no clause": (RULE, 'clause = "0.1"\n', "", "`rule.0.clause` is missing"),
     "an empty clause": (RULE, 'clause = "0.1"', 'clause = ""', "`rule.0.clause`"),
@@ -152,7 +150,6 @@ BAD: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.parametrize("fault", BAD)
 def test_a_bad_policy_is_refused_in_one_line(fault: str, tmp_path: Path) -> None:
-    """With the file, what is wrong, and the nearest right name."""
     rule, find, replacement, words = BAD[fault]
     path = Path(of_rules(tmp_path, rule))
     path.write_text(path.read_text().replace(find, replacement, 1) if find else path.read_text())

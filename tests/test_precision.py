@@ -1,4 +1,4 @@
-"""A precision that is asked for: blocks are added until it is reached, or the time is over."""
+"""Requested precision: blocks are added until it is reached, or the time is over."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tollbar.lab import BLOCKS_FOR_WIDTH, MORE_BLOCKS
 
 
 def test_blocks_are_added_until_the_precision_is_reached(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
-    """Widths decide that, so that it is one look, however many blocks it took; and the outcome is printed."""
+    """Only widths decide, so it counts as one look, however many blocks it took."""
     longest = share.of("8s", "20s")
     done = tollbar("run", fake_study, "--json", "--no-report", "--precision", "0.2%", "--for", longest, "--seed", 4)
     (study,) = json.loads(done.stdout)["studies"]
     widths = [(toll["high"] / toll["low"]) ** 0.5 - 1 for toll in study["tolls"] if not toll["aa"]]
-    # Of the run: a toll has those of them in which the core was quiet.
+    # Blocks of the run; a toll has those in which the core was quiet.
     (blocks,) = {kept["blocks"] for kept in studies_of(tmp_path)}
     assert ("0.2 % reached after" in done.stderr) == (max(widths) <= 0.002)
     assert blocks >= BLOCKS_FOR_WIDTH or max(widths) > 0.002
@@ -27,7 +27,6 @@ def test_blocks_are_added_until_the_precision_is_reached(tollbar: Tollbar, fake_
 
 
 def test_a_precision_that_cannot_be_reached_says_what_it_would_take(tollbar: Tollbar, fake_study: Path) -> None:
-    """The answer is given all the same, with how many blocks more, and how long."""
     done = tollbar("run", fake_study, "--json", "--no-report", "--precision", "0.01%", "--for", "1s")
     said = " ".join(done.stderr.split())
     assert 0 == done.returncode
@@ -37,7 +36,7 @@ def test_a_precision_that_cannot_be_reached_says_what_it_would_take(tollbar: Tol
 
 
 def test_blocks_grow_by_a_share_of_what_there_is() -> None:
-    """So that widths are looked at some ten times at most."""
+    """Widths are checked some ten times at most."""
     assert 0 < MORE_BLOCKS <= 1
 
 
@@ -53,13 +52,11 @@ def test_blocks_grow_by_a_share_of_what_there_is() -> None:
 def test_a_precision_is_read_or_refused_in_words(
     tollbar: Tollbar, fake_study: Path, words: tuple[str, ...], said: str
 ) -> None:
-    """Nothing is started for a share without its sign, or a time without a precision."""
     done = tollbar("run", fake_study, *words)
     assert (2, True) == (done.returncode, said in " ".join(done.stderr.split()))
 
 
 def test_a_study_may_ask_for_it_itself(tollbar: Tollbar, fake_study: Path) -> None:
-    """`measure.precision` and `measure.longest`; the second alone means nothing."""
     text = fake_study.read_text()
     fake_study.write_text(text.replace("[measure]", '[measure]\nprecision = "50 %"\nlongest = "5 s"'))
     done = tollbar("run", fake_study, "--json", "--no-report")
@@ -71,10 +68,9 @@ def test_a_study_may_ask_for_it_itself(tollbar: Tollbar, fake_study: Path) -> No
 
 @pytest.mark.share(0)
 def test_a_run_that_is_resumed_keeps_its_precision(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
-    """What the command asked for is the run's, and need not be said again where it is gone on with."""
     begun = tollbar("run", fake_study, "--json", "--no-report", "--precision", "60%")
     assert "60 % reached after" in begun.stderr
-    # What it may take was made of the blocks that it began with.
+    # The time limit was computed from the initial blocks.
     longest_s = longest(tmp_path)
     assert longest_s > 0
     (run,) = (tmp_path / "runs").iterdir()
@@ -86,13 +82,13 @@ def test_a_run_that_is_resumed_keeps_its_precision(tollbar: Tollbar, fake_study:
 
 
 def studies_of(folder: Path) -> list[dict[str, Any]]:
-    """What the one run here keeps of each of its studies."""
+    """Return the run's records of its studies."""
     (run,) = (folder / "runs").iterdir()
     return [*json.loads((run / "run.json").read_text())["studies"].values()]
 
 
 def longest(folder: Path) -> float:
-    """How long the run's one study may take, as it is kept."""
+    """Return the time limit of the run's one study."""
     (study,) = studies_of(folder)
     return float(study["longest_s"])
 

@@ -1,4 +1,4 @@
-"""Preparation of components: done once and used again, and whatever ends it leaves nothing half-made."""
+"""Preparation of components: done once and reused; an interrupted one leaves nothing half-made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from tollbar.lab.servers.sandbox import Sandbox
 
 
 def test_a_preparation_is_done_once_and_used_again(fake: FakeServer) -> None:
-    """A second start, and a second run, find what the first has prepared, for their owner alone."""
     found = fake.of(fake.component(prepare=fake.preparation()))
     for _ in range(2):
         with Sandbox() as at:
@@ -39,7 +38,7 @@ def test_a_preparation_is_done_once_and_used_again(fake: FakeServer) -> None:
 def test_what_prepares_packs_and_unpacks_has_no_more_than_its_component(
     at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of these meet files that a server's own commands have made."""
+    """These processes read files that a server's own commands have made."""
     seen: list[tuple[str, Any]] = []
 
     class Seen(Guarded):
@@ -60,7 +59,6 @@ def test_what_prepares_packs_and_unpacks_has_no_more_than_its_component(
 def test_what_takes_long_to_prepare_is_printed(
     at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once it has taken a moment, and again while it goes on; what is quick has no line."""
     monkeypatch.setattr(prepared, "QUICK_S", 0.0)
     with caplog.at_level("INFO", "tollbar"), start(at, fake.of(fake.component(prepare=fake.preparation()))):
         pass
@@ -82,13 +80,12 @@ def test_what_takes_long_to_prepare_is_printed(
 def test_what_a_preparation_depends_on_makes_another_one(
     at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another value of a setting it names, another text or another version; and no other setting."""
     template = fake.folder / "accounts.jinja"
     template.write_text("{{ settings.users }} accounts")
     component = fake.component(prepare=fake.preparation(settings=["users"], render=["accounts"]))
 
     def text(**settings: str | int) -> str:
-        # A process reads a server once; these are the servers of four.
+        # A process reads a server once; these are the servers of four processes.
         servers.find.cache_clear()
         configuration._templates.cache_clear()
         with start(at, fake.of(component), settings):
@@ -113,7 +110,6 @@ def test_what_a_preparation_depends_on_makes_another_one(
 def test_a_preparation_that_does_not_end_well_leaves_nothing(
     at: Sandbox, fake: FakeServer, fault: str, outcome: Outcome, words: str
 ) -> None:
-    """Its row says why; nothing half-made is kept, and the next start prepares anew."""
     limit = "0.5 s" if fault == "hangs" else "20 s"
     with pytest.raises(NotStarted) as caught:
         start(at, fake.of(fake.component(prepare=fake.preparation(fault, limit=limit))))
@@ -129,7 +125,6 @@ def test_a_preparation_that_does_not_end_well_leaves_nothing(
 
 
 def test_a_refused_preparation_is_unsupported(at: Sandbox, fake: FakeServer) -> None:
-    """What a component refuses, it may refuse when it is prepared."""
     component = fake.component(prepare=fake.preparation("fails"), refusals=["(no more than .*)"])
     with pytest.raises(NotStarted, match="preparing the component web: fake-component refuses: no more than") as caught:
         start(at, fake.of(component))
@@ -137,7 +132,6 @@ def test_a_refused_preparation_is_unsupported(at: Sandbox, fake: FakeServer) -> 
 
 
 def test_a_damaged_archive_is_met_once(at: Sandbox, fake: FakeServer) -> None:
-    """State that cannot be unpacked is a failure, and is prepared anew by the next start."""
     found = fake.of(fake.component(prepare=fake.preparation()))
     with start(at, found):
         (archive,) = (fake.folder.parent / "cache").rglob("*.tar")
@@ -150,8 +144,9 @@ def test_a_damaged_archive_is_met_once(at: Sandbox, fake: FakeServer) -> None:
 
 
 def test_a_run_without_a_cache_prepares_for_itself(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be kept for later, the trials of a run share what the run has prepared, which others cannot
-    read: there are keys in it, and they may pass through the run's directory."""
+    """Trials of a run share prepared state that others cannot read, because it has keys and may pass through the run's
+    directory.
+    """
     Path(fake.folder / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(fake.folder / "file"))
     found = fake.of(fake.component(prepare=fake.preparation()))
@@ -167,7 +162,7 @@ def test_a_run_without_a_cache_prepares_for_itself(fake: FakeServer, monkeypatch
 def test_a_cache_that_takes_nothing_is_done_without(
     at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk, or a file system without unnamed files, costs the next run its time and nothing else."""
+    """A full disk, or a file system without unnamed files, costs the next run time and nothing else."""
 
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
@@ -182,7 +177,6 @@ def test_a_cache_that_takes_nothing_is_done_without(
 
 
 def test_state_that_no_run_has_used_is_removed(at: Sandbox, fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An archive of long ago goes when another is kept; one that was used lately stays."""
     component = fake.component(prepare=fake.preparation(settings=["users"]))
     for users in (1, 2):
         with start(at, fake.of(component), {"users": users}):
@@ -198,7 +192,6 @@ def test_state_that_no_run_has_used_is_removed(at: Sandbox, fake: FakeServer, mo
 
 
 def test_two_starts_at_once_prepare_once(fake: FakeServer) -> None:
-    """Trials of one batch, and two runs at once, wait for the one that prepares."""
     found = fake.of(fake.component(prepare=fake.preparation()))
     with Sandbox() as one, Sandbox() as other, ThreadPoolExecutor(4) as pool:
         for server in pool.map(lambda at: start(at, found), (one, other, one, other)):

@@ -1,4 +1,4 @@
-"""Sentences and figures, made from verdicts and from nothing else."""
+"""Sentences and figures, made only from verdicts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ X = "×\u00a0"
 
 
 def test_the_answer_says_what_costs_and_saves_everywhere_and_then_the_rest() -> None:
-    """Broken choices are called so, a choice that one setting divides is split by it, gaps are counted."""
     expected = (
         f"Against SHA-256, in every cell measured, SHA-512 ({X}1.41 to {X}2.41),"
         f" MD5 (broken, {X}1.09 to {X}2.60) and SHA3-256 ({X}2.31 to {X}4.35) cost more,"
@@ -37,7 +36,6 @@ def test_the_answer_says_what_costs_and_saves_everywhere_and_then_the_rest() -> 
 
 
 def test_names_with_commas_stand_in_quotation_marks() -> None:
-    """A list of names that hold commas themselves stays readable, and one cell shows its interval."""
     study = passwords()
     expected = (
         f"Against “PBKDF2-SHA256, 600,000”, “scrypt, N = 2^17, r = 8” ({X}4.12 [4.08, 4.16]) costs more, and"
@@ -71,14 +69,12 @@ def test_names_with_commas_stand_in_quotation_marks() -> None:
     ],
 )
 def test_the_answer_follows_the_verdicts(verdicts: Mapping[str, Verdict], expected: tuple[str, str]) -> None:
-    """Each verdict has its own words, one choice or several."""
     assert expected == against_baseline(_one_size(verdicts))
 
 
-# Of the run that one of the pages is of, which takes a while to make up.
+# Of the run of one of the pages, which takes a while to make.
 @pytest.mark.xdist_group("pages")
 def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
-    """A sentence names at most a handful of choices."""
     expected = (
         "Against Choice 03, in every cell measured, 16 cost more, from Choice 04"
         f" (broken, {X}1.09 to {X}1.10) to Choice 19 (broken, {X}2.47 to {X}2.52),"
@@ -90,7 +86,6 @@ def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
 
 
 def test_each_operation_has_its_own_answer() -> None:
-    """What holds for making a signature says nothing of checking it."""
     study = _one_size({"md5": Verdict.COSTS, "sha-1": Verdict.SAVES})
     tolls = [
         replace(t, row=replace(t.row, coordinates={**t.row.coordinates, "op": operation}))
@@ -105,7 +100,6 @@ def test_each_operation_has_its_own_answer() -> None:
 
 
 def test_nothing_measured_is_said_with_its_reason() -> None:
-    """No number, no ratio: only why."""
     study = _one_size({"md5": Verdict.NOT_MEASURED})
     rows = tuple(replace(r, outcome=Outcome.FAILED, reason="no library.", trials=()) for r in study.study.rows)
     study = replace(study, study=replace(study.study, rows=rows))
@@ -114,7 +108,6 @@ def test_nothing_measured_is_said_with_its_reason() -> None:
 
 
 def test_trust_is_told_in_numbers() -> None:
-    """Checks, noise, drift and steal, each a sentence."""
     study = digests()
     expected = [
         "26 of 28 cells gave the right answer before they were timed; 2 unsupported.",
@@ -130,7 +123,7 @@ def test_trust_is_told_in_numbers() -> None:
 
 
 def test_what_others_took_of_a_batch_is_counted_once() -> None:
-    """Its trials share the time, and each of them says the same of it."""
+    """Its trials share the time, and each of them reports all of it."""
     study = digests()
     batches = {(t.block, t.batch): t.steal_ns for r in study.study.rows for t in (*r.trials, *r.repeats)}
     touched = sum(steal_ns > 0 for steal_ns in batches.values())
@@ -141,7 +134,6 @@ def test_what_others_took_of_a_batch_is_counted_once() -> None:
 
 
 def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
-    """Both in a sentence, how many cells suffer more or less, and the word in the row itself."""
     said = two_costs(digests())
     assert said.startswith("Quiet is what an operation costs while the core is quiet: ")
     assert "*All samples* is what it cost today" in said
@@ -153,7 +145,7 @@ def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
 
 
 def test_drift_reads_each_block_s_chunks_together() -> None:
-    """A baseline is in several batches of a block, and a chunk that was disturbed moves no median."""
+    """A baseline is in several batches of a block, and one disturbed chunk moves no median."""
     row = next(r for r in digests().study.rows if len({t.batch for t in r.trials}) > 1)
     chunks = [c for t in row.trials if t.block == 3 for c in t.chunks]
     trial = row.trials[0]
@@ -165,7 +157,6 @@ def test_drift_reads_each_block_s_chunks_together() -> None:
 
 
 def test_pairs_with_nothing_in_common_but_their_verdict_are_elsewhere() -> None:
-    """Not everywhere: the same two values have another verdict where the other lines say."""
     study = digests()
     first, *others = study.contrasts
     apart = replace(first, where={})
@@ -176,7 +167,6 @@ def test_pairs_with_nothing_in_common_but_their_verdict_are_elsewhere() -> None:
 
 
 def test_every_metric_and_component_has_a_column() -> None:
-    """Whatever was measured beside the cost; the cost's own parts have a table of their own."""
     study = digests()
     row = study.study.rows[0]
     found = [
@@ -192,7 +182,6 @@ def test_every_metric_and_component_has_a_column() -> None:
 
 
 def test_pairs_of_a_contrast_are_a_range() -> None:
-    """From the least to the most, and never a mean of them."""
     assert f"{X}1.14 to {X}1.18" == times_range(1.14, 1.18)
     assert f"{X}1.14" == times_range(1.139, 1.141)
 
@@ -202,12 +191,11 @@ def test_pairs_of_a_contrast_are_a_range() -> None:
     [(2.1, f"{X}2.10"), (0.0000042, f"{X}1/238,000"), (12345.0, f"{X}12,300"), (0.55, f"{X}0.55")],
 )
 def test_ratios_have_three_figures(ratio: float, expected: str) -> None:
-    """Very small ratios are one over something, very large ones are rounded."""
     assert expected == times(ratio)
 
 
 def test_too_few_blocks_give_no_interval() -> None:
-    """An interval from nothing to infinity is said in words."""
+    """An interval from zero to infinity is printed in words."""
     assert TOO_FEW == bracket(Interval(1.1, 0.0, inf, 0.95, 3))
 
 
@@ -221,12 +209,10 @@ def test_too_few_blocks_give_no_interval() -> None:
     ],
 )
 def test_log_axes_are_labelled_at_round_numbers(low: float, high: float, expected: tuple[float, ...]) -> None:
-    """Between four and eight labels, and always at one where one is inside."""
     assert expected == log_ticks(low, high)
 
 
 def test_the_frontier_is_the_cheapest_for_at_least_so_many_bits() -> None:
-    """A stronger and cheaper choice makes a weaker one pointless."""
     assert [(128, 10.0), (256, 20.0)] == frontier([(112, 15.0), (128, 10.0), (192, 30.0), (256, 20.0), (128, 12.0)])
 
 
@@ -249,13 +235,11 @@ def test_the_frontier_is_the_cheapest_for_at_least_so_many_bits() -> None:
     ],
 )
 def test_what_is_undecided_says_between_what(low: float, high: float, noise: float | None, expected: str) -> None:
-    """The interval as a person would say it, beside what the study ignores."""
     found = Interval((low * high) ** 0.5 if low else 1.0, low, high, 0.95, 8)
     assert expected == excess_words(found, 0.03, noise)
 
 
 def test_an_unclear_row_says_what_would_decide_it() -> None:
-    """Beside the verdict, on page and terminal alike."""
     (toll,) = _one_size({"sha3-256": Verdict.UNCLEAR}).tolls
     said = "undecided, about 2 more blocks: from 1.0 % less to 7.0 % more; the interval crosses the 3 % threshold"
     assert said == undecided(digests(), replace(toll, more_blocks=2))
@@ -263,7 +247,7 @@ def test_an_unclear_row_says_what_would_decide_it() -> None:
 
 
 def _one_size(verdicts: Mapping[str, Verdict]) -> StudyJudgement:
-    """The digests at one size on one provider, with these verdicts and round ratios."""
+    """Return the digests at one size on one provider, with these verdicts and round ratios."""
     ratios = {
         Verdict.COSTS: Interval(2.0, 1.9, 2.1, 0.95, 20),
         Verdict.SAVES: Interval(0.5, 0.45, 0.55, 0.95, 20),

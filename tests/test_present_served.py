@@ -1,4 +1,4 @@
-"""What the report says and draws of cells that were measured through servers."""
+"""Reports and charts of cells that were measured through servers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ Cells = list[dict[str, Value]]
     ],
 )
 def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Value, expected: str) -> None:
-    """What the family knows needs no setting's name, unless another setting has such a value too."""
     assert expected == named_value(handshakes().study.study.family, name, value)
 
 
@@ -68,12 +67,10 @@ def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Val
     ],
 )
 def test_an_answer_says_to_which_question(family: str, name: str, value: Value, expected: str) -> None:
-    """A value that is no name stands with its setting's, whatever is known of it."""
     assert expected == named_value(families()[family], name, value)
 
 
 def test_a_server_and_its_library_are_two_things_that_stand_together() -> None:
-    """Each is told where it varies, the server with its version."""
     study = handshakes()
     assert "provider" not in varying(study.study.rows)
     assert "server" in varying(study.study.rows)
@@ -81,19 +78,17 @@ def test_a_server_and_its_library_are_two_things_that_stand_together() -> None:
     httpd = next(r for r in study.study.rows if r.server == "httpd")
     assert "httpd 2.4.71, openssl 3.0.19" == place(httpd.coordinates, ("server", "provider"))
     assert "httpd 2.4.71" == place(httpd.coordinates, ("server",))
-    # A server that is not here has no version.
+    # A server that is not installed has no version.
     assert "nginx, openssl 3.0.19" == place(row.coordinates, ("server", "provider"))
 
 
 def test_the_load_comes_last() -> None:
-    """Rows of one cell differ in nothing else."""
     assert ("choice", "server", "certificate", "key-exchange", "dh-parameters", "users") == varying(
         handshakes().study.rows
     )
 
 
 def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
-    """A cell is all that sets it apart from its baseline, whatever the load; gaps are counted."""
     first, second = against_baseline(handshakes())
     assert first.startswith(
         "By server CPU per request and against “no TLS”, in every cell measured, 16 cost more,"
@@ -106,7 +101,6 @@ def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
 
 
 def test_what_servers_refuse_is_said() -> None:
-    """Known answers are said where there are any; many things are cut short."""
     study = handshakes()
     assert (
         "They refused another certificate and another suite."
@@ -118,13 +112,11 @@ def test_what_servers_refuse_is_said() -> None:
 
 
 def test_a_server_that_is_not_here_is_said_once() -> None:
-    """With the reason and the way to have it; the one cell that failed elsewhere is a row of the table."""
     assert [f"Not available here, 9 cells on nginx: {NO_NGINX}."] == unavailable(handshakes())
     assert [] == unavailable(digests())
 
 
 def test_limits_are_said_with_their_reason() -> None:
-    """How many cells say little of the server, and why; CPU per request is right there too."""
     bound, idle, stands = limited(handshakes())
     assert re.match(
         r"† hollow, client-bound \(\d+ of 59 cells\): the load client's core was more than 70 % busy", bound
@@ -134,7 +126,6 @@ def test_limits_are_said_with_their_reason() -> None:
 
 
 def test_what_others_took_is_said() -> None:
-    """Where others had the cores, a quieter machine is what would have helped."""
     study = handshakes()
     measured = tuple(
         replace(m, limit=Limit.CONTENDED) if m.limit is Limit.NOT_SATURATED else m for m in study.measurements
@@ -145,12 +136,11 @@ def test_what_others_took_is_said() -> None:
 
 
 def test_a_server_with_time_to_spare_is_what_a_given_rate_asks_for() -> None:
-    """Its response times are its own: nothing is marked."""
     assert {None} == {m.limit for m in arrivals().measurements}
     assert [] == limited(arrivals())
 
 
-# Which cells stand together.
+# Grouping of cells.
 
 
 def _grid(**values: int) -> Cells:
@@ -172,7 +162,6 @@ def _grid(**values: int) -> Cells:
     ],
 )
 def test_lines_are_divided_by_as_little_as_it_takes(cells: Cells, expected: tuple[str, ...]) -> None:
-    """Servers first; then the coordinate with the fewest values that leaves few enough lines."""
     names = [n for n in cells[0] if len({c[n] for c in cells}) > 1]
     found = facet_names(cells, names)
     if expected == ("server", "choice", "cipher"):
@@ -183,14 +172,13 @@ def test_lines_are_divided_by_as_little_as_it_takes(cells: Cells, expected: tupl
 
 
 def test_what_a_dividing_setting_means_nothing_to_stands_beside_each_of_its_values() -> None:
-    """No TLS has no certificate: it is drawn with every certificate, and counted there."""
+    """Plaintext has no certificate: it is drawn with every certificate, and counted there."""
     cells: list[Mapping[str, Value]] = [{"choice": "none"}, *({"choice": "tls", "key": k} for k in ("a", "b", "b"))]
     assert {("a",): 2, ("b",): 3} == facet_sizes(cells, ("key",))
     assert {(): 4} == facet_sizes(cells, ())
 
 
 def test_every_cell_has_a_line_that_a_reader_can_find() -> None:
-    """Each measured cell once (what is drawn beside every value more often), few lines in a facet, distinct looks."""
     found = facets(handshakes())
     assert {EMBEDDED_SERVER, "httpd 2.4.71"} == {f.title.split(" · ")[0] for f in found}
     for facet in found:
@@ -202,7 +190,6 @@ def test_every_cell_has_a_line_that_a_reader_can_find() -> None:
 
 
 def test_one_name_has_one_look_in_every_facet() -> None:
-    """Colour, mark and dash are learned once."""
     looks: dict[str, set[int]] = {}
     for facet in facets(handshakes()):
         for line in facet.lines:
@@ -211,7 +198,6 @@ def test_one_name_has_one_look_in_every_facet() -> None:
 
 
 def test_charts_show_the_highest_load_that_all_cells_have() -> None:
-    """And say so; a study of one load is as it is."""
     at = at_one_load(handshakes())
     assert {16} == {r.coordinates["users"] for r in at.study.study.rows}
     assert "At 16 users, the most that all cells have; the full table has the others." == at.note
@@ -222,7 +208,6 @@ def test_charts_show_the_highest_load_that_all_cells_have() -> None:
 
 
 def test_without_a_load_in_common_each_cell_stands_at_its_highest() -> None:
-    """Nothing is left out, and the note says what is shown."""
     rows = tuple(r for r in handshakes().study.rows if (r.coordinates["users"] == 1) is (r.choice == "plaintext"))
     at = at_one_load(replace(handshakes(), study=replace(handshakes().study, rows=rows)))
     assert {1, 16} == {r.coordinates["users"] for r in at.study.study.rows}
@@ -230,7 +215,7 @@ def test_without_a_load_in_common_each_cell_stands_at_its_highest() -> None:
 
 
 def test_what_means_nothing_to_the_baseline_tells_rows_apart_and_not_panels() -> None:
-    """No TLS has no certificate: all certificates are compared with it in one panel for each server and load."""
+    """Plaintext has no certificate: all certificates are compared with it in one panel for each server and load."""
     study = handshakes()
     in_rows, in_panels = split(study, study.study.rows)
     assert (["choice", "certificate", "key-exchange", "dh-parameters"], ["server", "users"]) == (in_rows, in_panels)
@@ -240,7 +225,6 @@ def test_what_means_nothing_to_the_baseline_tells_rows_apart_and_not_panels() ->
 
 
 def test_the_parts_of_a_bar_are_the_client_and_every_component() -> None:
-    """A component alone costs what the server costs; several share it."""
     study = at_one_load(handshakes()).study
     assert (CLIENT, "web", "directory") == parts_of(study)
     cost = by_row(study, "server-cpu")
@@ -253,7 +237,6 @@ def test_the_parts_of_a_bar_are_the_client_and_every_component() -> None:
 
 
 def test_what_was_negotiated_is_counted_over_all_trials() -> None:
-    """Full and resumed apart, by cell; connections without TLS are called so."""
     found = agreements(arrivals().study.rows)
     trials = [t.load for r in arrivals().study.rows for t in (*r.trials, *r.repeats) if t.load is not None]
     plain, tls = found
@@ -264,7 +247,6 @@ def test_what_was_negotiated_is_counted_over_all_trials() -> None:
 
 
 def test_latencies_of_all_trials_make_one_histogram() -> None:
-    """No percentile is the mean of percentiles."""
     row = arrivals().study.rows[0]
     merged = merged_load(row)
     assert merged is not None
@@ -275,7 +257,6 @@ def test_latencies_of_all_trials_make_one_histogram() -> None:
 
 
 def test_cells_that_protect_against_the_same_stand_together() -> None:
-    """Each protecting cell once, with the least of what its parts do; no TLS protects nothing and is left out."""
     groups = alike(handshakes())
     assert len(MATRIX) - 1 == sum(len(names) for _, names in groups)
     hybrid = next(answers for answers, names in groups if "TLS 1.3 · ecdsa-p256 · x25519mlkem768" in names)
@@ -292,12 +273,10 @@ def test_what_the_client_spoke_through_is_named() -> None:
 
 
 def test_metrics_that_are_drawn_are_measured() -> None:
-    """The names that the judge gives."""
     assert THROUGHPUT in {m.metric for m in handshakes().measurements}
 
 
 def test_what_nearly_all_cells_have_alike_is_said_once() -> None:
-    """A cipher that two cells of many differ in stands in the names of those two."""
     study = handshakes()
     changed = {r.key for r in study.study.rows if r.coordinates.get("key-exchange") == "x25519mlkem768"}
     rows = tuple(

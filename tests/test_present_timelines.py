@@ -1,4 +1,4 @@
-"""CPU over time: one visit to each cell, chunk by chunk, and what its work waits for."""
+"""CPU over time: one visit to each cell, chunk by chunk, and its waiting times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FLUSH = Metric("flush", "one flush", "us")
 
 
 def _observing(study: StudyJudgement, seen: Mapping[Metric, float]) -> StudyJudgement:
-    """The same where every chunk observed these values of metrics that are its family's own."""
+    """Return the study with these values of the family's own metrics observed in every chunk."""
     observed = {("", metric.name): value for metric, value in seen.items()}
     rows = tuple(
         replace(
@@ -49,7 +49,6 @@ def _observing(study: StudyJudgement, seen: Mapping[Metric, float]) -> StudyJudg
 
 
 def test_a_visit_is_drawn_chunk_by_chunk_by_part() -> None:
-    """Its time from nought to one; what each part paid per operation is what its chunks say."""
     study = handshakes()
     row = next(r for r in study.rows if r.choice == "tls-1.2" and r.trials)
     visit = row.trials[0]
@@ -68,7 +67,6 @@ def test_a_visit_is_drawn_chunk_by_chunk_by_part() -> None:
 
 
 def test_the_visit_that_is_drawn_is_the_median_one() -> None:
-    """As many of the cell's cost less as cost more."""
     row = next(r for r in handshakes().rows if len(r.trials) > 2)
     found = median_trial(row)
     assert found is not None
@@ -78,7 +76,6 @@ def test_the_visit_that_is_drawn_is_the_median_one() -> None:
 
 
 def test_what_was_put_off_stands_apart() -> None:
-    """A part of its own, after those of the cost; said in words; and nothing is said where nothing was."""
     study = at_one_load(handshakes()).study
     assert "" == put_off_words(study)
     put_off = _observing(study, {PUT_OFF: 1e6})
@@ -93,7 +90,7 @@ def test_what_was_put_off_stands_apart() -> None:
 
 
 def test_operations_stand_side_by_side_where_something_is_put_off_or_several_pay() -> None:
-    """Not in a study of one process that pays for all: its charts would be one flat line each."""
+    """For a study of one paying process each chart would be one flat line."""
     assert [] == timeline_charts(digests())
     one = _observing(digests(), {PUT_OFF: 1e3})
     names = {title for chart in timeline_charts(one) for phase in chart.data.phases for title in phase.titles}  # type: ignore[attr-defined]
@@ -102,7 +99,6 @@ def test_operations_stand_side_by_side_where_something_is_put_off_or_several_pay
 
 
 def test_what_a_caller_waits_stands_beside_what_was_waited_for() -> None:
-    """Added to the baseline's elapsed time, for as many operations as the title says; without one where none waited."""
     study = digests()
     assert () == tuple(waits_table(study).rows)
     waiting = _observing(study, {FLUSH: 150.0})
@@ -119,7 +115,6 @@ def test_what_a_caller_waits_stands_beside_what_was_waited_for() -> None:
 
 
 def test_who_pays_is_known_where_a_client_pays_a_part() -> None:
-    """What an application's own process and its database cost: parts of the cost that together are the whole."""
     rows = [
         replace(
             row,

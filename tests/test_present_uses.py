@@ -1,4 +1,4 @@
-"""Which choice is usable for what: sentences, table and document are the family's threats × the run's verdicts."""
+"""Usable choices: sentences, table and document combine the family's threats with the run's verdicts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ def _with_verdicts(study: StudyJudgement, verdict: Verdict) -> StudyJudgement:
 
 
 def test_what_stands_against_a_threat_mitigates_it_and_nothing_that_does_undercuts_it() -> None:
-    """In good standing, as far as any mitigates it; for whatever is left out there is one that beats it."""
     uses = Uses(handshakes())
     told = [threat for against in uses.against for threat in against.threats]
     assert sorted(uses.threats) == sorted(told)
@@ -37,8 +36,6 @@ def test_what_stands_against_a_threat_mitigates_it_and_nothing_that_does_undercu
 
 
 def test_one_beats_another_only_in_all_that_both_were_measured_in() -> None:
-    """What is cheaper to write and dearer to read stays, what has an operation that the other lacks, and what is not
-    known well enough."""
     cheap, *_, dear = Uses(handshakes()).offers
 
     def one(**ops: Offer) -> Candidate:
@@ -61,7 +58,6 @@ def _widened(pair: Toll | None) -> Toll:
 
 
 def test_what_nothing_mitigates_is_said_to_be_so() -> None:
-    """A threat that only what is deprecated mitigates has no cheapest."""
     study = handshakes()
     rows = tuple(
         replace(r, standing=Standing.DEPRECATED) if r.standing is not Standing.NULL else r for r in study.study.rows
@@ -79,7 +75,6 @@ def test_what_nothing_mitigates_is_said_to_be_so() -> None:
 
 
 def test_ratios_are_to_the_same_without_protection_and_carry_their_verdicts() -> None:
-    """What was not decided is said to be undecided; what is decided has its number alone."""
     study = handshakes()
     undecided = [s for s in use_sentences(Uses(_with_verdicts(study, Verdict.UNCLEAR))) if s.startswith("For ")]
     free = [s for s in use_sentences(Uses(_with_verdicts(study, Verdict.FREE))) if s.startswith("For ")]
@@ -104,7 +99,6 @@ def test_connections_have_their_difference_before_their_ratio() -> None:
 
 
 def test_the_document_and_the_table_have_what_the_sentences_have() -> None:
-    """One source: names, notes and conditions alike."""
     study = handshakes()
     found = of_run(judgement([study]))["studies"][0]["uses"]
     uses = Uses(study)
@@ -117,7 +111,6 @@ def test_the_document_and_the_table_have_what_the_sentences_have() -> None:
 
 
 def test_a_family_without_threats_has_no_such_words() -> None:
-    """Nor has a study whose cells all do the same about every threat."""
     study = digests()
     uses = Uses(study)
     assert ([], [], ()) == (use_sentences(uses), losses(uses), tuple(uses_table(uses).rows))

@@ -1,4 +1,4 @@
-"""Pricing an inventory: what breaks a policy, what replaces it, what that costs; and the command."""
+"""Pricing an inventory: broken rules, replacements, their costs; and the command."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ TODAY = date(2026, 11, 23)
 
 
 def priced(*components: object, policy: tuple[str, ...] = ("asvs-level-2-5.0.0",), measured: bool = True) -> Pricing:
-    """These components under these policies, by a run of digests."""
+    """Price these components under these policies, by a run of digests."""
     runs = [run(digests())] if measured else []
     return price(made(*components), [policies.policy(name) for name in policy], TODAY, TODAY, runs)
 
 
 def test_what_breaks_a_policy_is_replaced_by_the_cheapest_that_meets_it() -> None:
-    """Of those in the best standing, with the judge's ratio and its interval; the rule that is broken is named."""
     found = priced(algorithm("MD5", "a"), algorithm("md5", "b"), algorithm("SHA-256"))
     worst, good = found.lines
     assert (Ruling.BREAKS, 2, Ruling.MEETS) == (worst.ruling, worst.count, good.ruling)
@@ -67,7 +66,6 @@ def test_assets_that_differ_beyond_a_family_are_judged_once(monkeypatch: pytest.
 
 
 def test_what_was_not_measured_says_so() -> None:
-    """The asset's own cell, its family, or anything at all; and what would have to be measured is known."""
     sha_1, cipher = priced(algorithm("SHA-1"), algorithm("3DES-CBC")).lines
     assert "sha-1 is not in the runs" == sha_1.uses[0].unpriced
     assert sha_1.uses[0].replacements
@@ -81,7 +79,7 @@ def test_what_was_not_measured_says_so() -> None:
 
 
 def test_what_a_load_client_spends_prices_nothing() -> None:
-    """Its CPU time says nothing of a server's."""
+    """The load client's CPU time is not the server's."""
     of = digests()
     clients = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="client-cpu")))
     found = price(made(algorithm("MD5")), [policies.policy("asvs-level-2-5.0.0")], TODAY, TODAY, [run(clients)])
@@ -91,7 +89,6 @@ def test_what_a_load_client_spends_prices_nothing() -> None:
 
 
 def test_a_cost_as_disturbed_is_marked() -> None:
-    """And what the mark means stands below."""
     of = noisy(digests(), *COSTS)
     found = price(made(algorithm("MD5")), [policies.policy("asvs-level-2-5.0.0")], TODAY, TODAY, [run(of)])
     assert [True] == [one.noisy for one in document(found).lines[0].uses[0].costs]
@@ -101,7 +98,7 @@ def test_a_cost_as_disturbed_is_marked() -> None:
 
 
 def measured_of(name: str, costs: Sequence[tuple[Mapping[str, Value], float]]) -> StudyRun:
-    """A run of cells of a family at these costs."""
+    """Return a run of cells of a family at these costs."""
     found = measured([1.0, *(cost for _, cost in costs)], lognormal(0.003), random.Random(7), blocks=20)[1:]
     rows = [row(at, cost) for (at, _), cost in zip(costs, found, strict=True)]
     return study_run(rows, (20,), replace(study(blocks=20), family=families.family(name)))
@@ -119,7 +116,7 @@ def suite_priced(suite: str, *costs: tuple[Mapping[str, Value], float]) -> Prici
 
 
 def test_what_an_asset_leaves_open_is_the_same_on_both_sides() -> None:
-    """A suite does not say which certificate: a cheaper one is no part of what its replacement costs."""
+    """A suite does not name its certificate: a cheaper one is no part of the replacement's cost."""
     own, other = (tls("rsa-2048", "rsa"), 2.0), (tls("ecdsa-p256", "ecdhe-p256"), 1.0)
     suite = "TLS_RSA_WITH_AES_128_GCM_SHA256"
     found = suite_priced(suite, own, other, (tls("rsa-2048", "ecdhe-p256"), 3.0))
@@ -142,7 +139,7 @@ def test_what_an_asset_leaves_open_is_the_same_on_both_sides() -> None:
 
 
 def test_what_is_not_given_and_not_by_default_is_not_made_up() -> None:
-    """The group of a suite with DHE, which its replacement has not."""
+    """The group of a suite with DHE is unknown, and its replacement has none."""
     suite, good = "TLS_DHE_RSA_WITH_AES_128_GCM_SHA256", (tls("rsa-2048", "ecdhe-p256"), 1.0)
     for group, why in (("modp-1024", "`dh-parameters` is not given"), ("ffdhe2048", None)):
         own = tls("rsa-2048", "dhe", **{"dh-parameters": group})
@@ -151,7 +148,6 @@ def test_what_is_not_given_and_not_by_default_is_not_made_up() -> None:
 
 
 def test_the_place_is_that_of_the_usual_operation_and_provider() -> None:
-    """Whatever was measured first: to sign before to verify, a library before a server."""
     usual = families.family("signature").providers[0]
     ratios = {("elsewhere", "verify"): 7.0, ("elsewhere", "sign"): 5.0, (usual, "verify"): 3.0, (usual, "sign"): 2.0}
     costs = [
@@ -191,7 +187,7 @@ only = { choice = [%s] }
 
 
 def test_what_is_in_bad_standing_replaces_nothing(tmp_path: Path) -> None:
-    """Though the policy has nothing against it, so that it meets the policy itself."""
+    """The policy does not refuse it, so it meets the policy itself."""
     (tmp_path / "ours.toml").write_text(OURS % '"sha-1", "sha-256"', "utf-8")
     asked = [policies.policy(str(tmp_path / "ours.toml"))]
     runs = [run(digests({"md5": 3.0, "sha-1": 1.5, "sha-256": 4.0}))]
@@ -203,7 +199,6 @@ def test_what_is_in_bad_standing_replaces_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("until", "ruling"), [("2027-06-30", Ruling.MEETS), ("2026-06-30", Ruling.BREAKS)])
 def test_an_exception_is_said(tmp_path: Path, until: str, ruling: Ruling) -> None:
-    """That which holds, and that which ended, with its last day and why."""
     excepted = f'[[except]]\nrule = "hash"\nwhere = {{ choice = "sha-1" }}\nbecause = "old keys"\nuntil = {until}\n'
     (tmp_path / "ours.toml").write_text(OURS % '"sha-256"' + excepted, "utf-8")
     found = price(made(algorithm("SHA-1")), [policies.policy(str(tmp_path / "ours.toml"))], TODAY, TODAY)
@@ -218,7 +213,7 @@ def test_an_exception_is_said(tmp_path: Path, until: str, ruling: Ruling) -> Non
 
 
 def test_what_is_chosen_by_other_than_cost_is_not_priced() -> None:
-    """A password hash is tuned; what only servers perform is measured by a study."""
+    """A password hash is tuned; cells that only servers perform are measured by a study."""
     suite = {"name": "TLS_RSA_WITH_AES_128_CBC_SHA"}
     front = asset("front", "protocol", type="tls", version="1.2", cipherSuites=[suite])
     found = priced(algorithm("bcrypt"), front, policy=("asvs-level-2-5.0.0", "tlsref-intermediate-6.0"), measured=False)
@@ -226,14 +221,14 @@ def test_what_is_chosen_by_other_than_cost_is_not_priced() -> None:
 
 
 def test_uses_that_differ_cannot_be_said() -> None:
-    """A key of RSA may sign, which may meet the policy, or transport keys, which breaks it."""
+    """An RSA key may sign, which may meet the policy, or transport keys, which breaks it."""
     (line,) = priced(algorithm("RSA-3072", primitive="pke")).lines
     assert [Ruling.CANNOT_SAY, Ruling.BREAKS] == [use.ruling for use in line.uses]
     assert Ruling.CANNOT_SAY is line.ruling
 
 
 def test_a_padding_that_was_not_measured_breaks_nothing() -> None:
-    """OAEP is none of the weak padding schemes that the policy has a rule against, as PKCS #1 v1.5 is."""
+    """The policy refuses weak paddings such as PKCS #1 v1.5; OAEP is not one of them."""
     found = priced(
         algorithm("RSA-3072-OAEP", primitive="pke", padding="oaep"),
         algorithm("RSAES-PKCS1-v1_5", parameterSetIdentifier="3072"),
@@ -255,7 +250,7 @@ def test_a_mac_that_was_not_measured_breaks_nothing(hash_: str, ruling: Ruling) 
 
 
 def test_what_a_family_has_not_keeps_a_verdict_open() -> None:
-    """A suite whose cipher Tollbar has not may break what its other parts meet."""
+    """A suite whose cipher Tollbar does not have may break a rule that its other parts meet."""
     suite = {"name": "TLS_ECDHE_ECDSA_WITH_CAMELLIA_128_GCM_SHA256", "tlsGroups": ["x25519"]}
     front = asset("front", "protocol", type="tls", version="1.2", cipherSuites=[suite])
     (line,) = priced(front, policy=("cnsa-2.0-2024-12",)).lines
@@ -266,7 +261,7 @@ def test_what_a_family_has_not_keeps_a_verdict_open() -> None:
 
 
 def test_a_standing_that_rests_on_what_is_not_given_is_not_claimed() -> None:
-    """A suite whose key exchange is not known has its standing at best; a password hash has it by its settings."""
+    """With an unknown key exchange a suite has its standing at best; a password hash has it by its settings."""
     front = asset("front", "protocol", type="tls", version="1.3", cipherSuites=[{"name": "TLS_AES_128_GCM_SHA256"}])
     found = priced(front, algorithm("scrypt"), algorithm("MD5"), policy=())
     assert [False, False, True] == [line.uses[0].is_standing_sure for line in found.lines]
@@ -275,7 +270,6 @@ def test_a_standing_that_rests_on_what_is_not_given_is_not_claimed() -> None:
 
 
 def test_a_policy_that_has_no_rule_on_a_family_is_not_asked() -> None:
-    """Of a family that none has rules on it cannot be said."""
     (line,) = priced(algorithm("MD5"), policy=("tlsref-modern-6.0",)).lines
     assert Ruling.CANNOT_SAY is line.ruling
     assert ["no policy here has a rule on the family digest"] == [one.what for one in line.uses[0].reasons]
@@ -284,7 +278,7 @@ def test_a_policy_that_has_no_rule_on_a_family_is_not_asked() -> None:
 
 
 def test_that_a_policy_does_not_govern_some_providers_keeps_no_asset_from_being_judged() -> None:
-    """An inventory names none: each asset is judged as by one that is governed, which is said once."""
+    """An inventory names no provider: each asset is judged as by a governed one, which is stated once."""
     fedora = ("fedora-future-2026-02",)
     found = priced(algorithm("MD5"), algorithm("SHA-256"), policy=fedora)
     worst, good = found.lines
@@ -297,7 +291,7 @@ def test_that_a_policy_does_not_govern_some_providers_keeps_no_asset_from_being_
     (rule,) = document(found).ungoverned
     assert ("fedora-default-2026-02", "own-library", True) == (rule.policy, rule.rule, "aws-lc*" in rule.providers)
     assert () == priced(algorithm("MD5")).of_providers
-    # What depends on other things that are not given is still not said.
+    # Dependences on other missing facts stay open.
     (line,) = priced(algorithm("RSA-3072", primitive="signature"), policy=fedora).lines
     assert Ruling.CANNOT_SAY is line.ruling
     assert ["digest is not given"] == [one.what for one in line.uses[0].reasons]
@@ -307,13 +301,12 @@ def test_that_a_policy_does_not_govern_some_providers_keeps_no_asset_from_being_
     ("rule", "reason"),
     [
         ('only = { provider = ["go"] }', "provider is not given"),
-        # No provider is left that it would govern; and what it says is of some choices alone.
+        # The rule would govern no remaining provider, and its statement covers some choices alone.
         ('where = { provider = ["*"] }\ncannot-say = "which it is"', "provider is not given"),
         ('where = { provider = ["go*"], choice = ["sha-*"] }\ncannot-say = "whose it is"', "provider is not given"),
     ],
 )
 def test_a_policy_that_asks_for_a_provider_is_not_said_to_be_met(tmp_path: Path, rule: str, reason: str) -> None:
-    """It may be another that performs the asset."""
     (tmp_path / "ours.toml").write_text(
         OURS % '"sha-256"' + f'[[rule]]\nid = "by"\nclause = "2"\nfamily = "digest"\n{rule}\n', "utf-8"
     )
@@ -323,7 +316,7 @@ def test_a_policy_that_asks_for_a_provider_is_not_said_to_be_met(tmp_path: Path,
 
 
 def test_a_replacement_is_by_the_provider_of_what_it_replaces() -> None:
-    """Where a policy rules on providers, those of a run stand in one place, and one library's cost is no other's."""
+    """If a policy rules on providers, those of a run share a place, but one library's cost is not another's."""
     costs = [
         ({"choice": choice, "provider": provider, "op": "hash", "bytes": 4096}, cost)
         for provider, both in {"aws-lc": (1.0, 0.5), "libcrypto": (3.0, 6.0)}.items()
@@ -340,7 +333,6 @@ def test_a_replacement_is_by_the_provider_of_what_it_replaces() -> None:
 
 
 def test_policies_that_contradict_each_other_are_named(tmp_path: Path) -> None:
-    """With the clause of each; nothing replaces what breaks both."""
     for name, only in (("one", "sha-256"), ("other", "sha-512")):
         (tmp_path / f"{name}.toml").write_text(
             f'[policy]\ntitle = "{name}"\nby = "Us"\nedition = "1"\ndate = 2026-01-01\nsource = "s"\n'
@@ -356,7 +348,6 @@ def test_policies_that_contradict_each_other_are_named(tmp_path: Path) -> None:
 
 
 def test_the_day_decides() -> None:
-    """A rule that begins later breaks nothing before."""
     inventory, policy = made(algorithm("X25519")), [policies.policy("tr-02102-2026-01")]
     rules = [
         {rule for _, rule, _ in price(inventory, policy, day, TODAY).broken} for day in (TODAY, date(2032, 1, 1))
@@ -366,7 +357,6 @@ def test_the_day_decides() -> None:
 
 
 def test_words_and_document_say_the_same() -> None:
-    """Counts, the replacement, its ratio, the reasons; threats before costs."""
     found = priced(algorithm("MD5"), algorithm("AES"), algorithm("SHA-256"))
     said, made_ = brief(found), document(found)
     assert "3 assets in 3 rows: 1 breaks a policy" in said.headline
@@ -384,7 +374,7 @@ def test_words_and_document_say_the_same() -> None:
 
 
 def test_without_a_policy_standings_are_shown_and_nothing_is_priced() -> None:
-    """And an inventory without cryptography says so."""
+    """Assets without an applicable rule meet nothing."""
     found = priced(algorithm("MD5"), policy=())
     # What nothing was asked of meets nothing.
     assert (0, 1) == (found.count(Ruling.MEETS), found.count(Ruling.CANNOT_SAY))
@@ -397,7 +387,6 @@ def test_without_a_policy_standings_are_shown_and_nothing_is_priced() -> None:
 
 @pytest.mark.parametrize("layout", [["--json"], ["--markdown"], []])
 def test_the_command_answers_without_measuring(tollbar: Tollbar, tmp_path: Path, layout: list[str]) -> None:
-    """In every layout, and writes the page; nothing of the inventory is markup there."""
     component = algorithm("MD5") | {
         "evidence": {"occurrences": [{"location": "<script>alert(1)</script>\x1b[31m | x"}]}
     }
@@ -414,7 +403,6 @@ def test_the_command_answers_without_measuring(tollbar: Tollbar, tmp_path: Path,
 
 
 def test_the_command_measures_what_is_to_be_replaced(tollbar: Tollbar, tmp_path: Path) -> None:
-    """As `ask` does, into a run, which prices it again without measuring."""
     content = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [algorithm("MD5")]}
     (tmp_path / "cbom.json").write_text(json.dumps(content), "utf-8")
     asked = ("price", "cbom.json", "--policy", "cnsa-2.0-2024-12", "--json")
@@ -431,7 +419,6 @@ def test_the_command_measures_what_is_to_be_replaced(tollbar: Tollbar, tmp_path:
 
 
 def test_bad_input_is_one_line(tollbar: Tollbar, tmp_path: Path) -> None:
-    """No file, another format, no such policy, no such day: what, where, what to try."""
     (tmp_path / "bad.json").write_text("<bom/>", "utf-8")
     sample = SAMPLES[0]
     for arguments, said in (

@@ -1,4 +1,4 @@
-"""Choices that no lab measures, missing facts, and advice: what breaks a policy whatever is missing is said to."""
+"""Choices that no lab measures, missing facts, and advice: broken rules are reported whatever is missing."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_nothing_unmeasured_meets_a_policy(policy: str) -> None:
 
 
 def test_the_first_line_counts_what_no_policy_refuses() -> None:
-    """BCP 195 has no rule on ciphers and hashes, which does not make DES and MD4 green."""
+    """BCP 195 has no rule on ciphers and hashes, which does not make DES and MD4 acceptable."""
     found = judged(algorithm("DES-CFB"), algorithm("MD4"), algorithm("3DES"), policy="bcp195-2026-07")
     assert (0, 3) == (found.count(Ruling.BREAKS), found.bad_unrefused)
     assert "3 more are broken or disallowed by standing" in brief(found).headline
@@ -160,7 +160,7 @@ def test_the_first_line_counts_what_no_policy_refuses() -> None:
     ("name", "policy", "ruling"),
     [
         ("3DES", "sp800-131a-2024-11", Ruling.BREAKS),
-        # No modulus of any size is in CNSA 2.0, and some curve may be in others.
+        # CNSA 2.0 has no RSA of any size; other policies may list some curve.
         ("RSA", "cnsa-2.0-2024-12", Ruling.BREAKS),
         ("ECDSA", "cnsa-2.0-2024-12", Ruling.BREAKS),
         ("ML-DSA", "cnsa-2.0-2024-12", Ruling.CANNOT_SAY),
@@ -173,7 +173,7 @@ def test_the_first_line_counts_what_no_policy_refuses() -> None:
         ("HMAC", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
         ("SHA-2", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
         ("DES Quux", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
-        # Larger than all that were measured: by its own strength, and by a list without RSA of any size.
+        # Larger than all measured sizes: judged by its own strength, or by a list without RSA of any size.
         ("RSA-15360-SHA256", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
         ("RSA-15360-SHA256", "cnsa-2.0-2024-12", Ruling.BREAKS),
         ("ECDSA-secp256k1", "asvs-level-2-5.0.0", Ruling.CANNOT_SAY),
@@ -216,7 +216,6 @@ def test_several_versions_are_not_judged_as_one(version: str) -> None:
 
 
 def test_the_table_of_the_unmeasured_names_what_families_have() -> None:
-    """Each has a choice that it is no better than, in no better standing; and no lab measures it."""
     for one in unmeasured._table():
         family = families.families()[one.family]
         if "{" in one.no_better_than:
@@ -237,7 +236,7 @@ def placed(name: str, *places: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("place", ["src/main/java/A.java", "src/app.py:12", "main.go#L4", "lib/x.txt", ""])
 def test_a_replacement_is_one_that_the_platform_has_and_recommended(place: str) -> None:
-    """BLAKE3 is the cheapest, in no JDK and no OpenSSL, and acceptable where SHA-256 is recommended."""
+    """BLAKE3 is the cheapest, but in no JDK and no OpenSSL, and only acceptable where SHA-256 is recommended."""
     (found,) = judged(placed("SHA-1", place), runs=[run(digests(COSTS))]).lines
     assert ["sha-256"] == [one.coordinates["choice"] for one in found.uses[0].replacements]
     assert "blake3" not in found.uses[0].qualifying
@@ -283,7 +282,7 @@ def test_the_rules_that_ask_for_no_other_choice_exist() -> None:
     ],
 )
 def test_a_rule_against_a_choice_alone_is_met_by_a_second_one(name: str, policy: str, advice: str) -> None:
-    """And never by a classical choice in place of a post-quantum one."""
+    """A classical choice never replaces a post-quantum one."""
     found = judged(algorithm(name), policy=policy, on=date(2032, 1, 1))
     (listing,) = (one for one in brief(found).listings if one.tables)
     text = " ".join(str(cell.small) for cell in listing.tables[0].rows[0])

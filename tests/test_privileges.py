@@ -1,4 +1,4 @@
-"""What root's lab starts: whose processes they are, which capabilities each has, and whose files each of them opens."""
+"""Processes that root's lab starts: their accounts, their capabilities, and the owners of the files they open."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ REVOKED = (
     KINDS["accounts"]
     .replace("httpd", "embedded")
     .replace('password-hash = ["sha-1"]', 'password-hash = ["sha-1"]\nverified = ["cached"]')
-    # More than the cache remembers.
+    # More than the cache holds.
     .replace("accounts  = [1]", "accounts  = [6200]")
 )
 POOLER = f"""
@@ -83,7 +83,7 @@ request = {{ get = "/bytes/{{bytes}}" }}
 expect  = {{ bytes = "{{bytes}}" }}
 {MEASURE}
 """
-# Studies that between them have every component up, and whose these are.
+# Studies that together start every component, and the accounts of each.
 STUDIES = {
     "embedded": (KINDS["embedded"], ("embedded",)),
     "nginx": (KINDS["nginx"], ("nginx",)),
@@ -99,25 +99,25 @@ STUDIES = {
     "pooler": (POOLER, ("pgbouncer", "postgresql")),
     "application": (APPLICATION, ("nginx", "application", "postgresql")),
 }
-# The numbers that the kernel gives them.
+# The kernel's numbers of these capabilities.
 NUMBERS = {confined.READ_ALL: 2, confined.LOW_PORT: 10}
-# Components and clients of one study that have one account, and why they need it.
+# Components and clients of one study that share an account, with the reason.
 SHARED = {
-    # The KDC's database and the directory are of one preparation.
+    # The KDC's database and the directory are prepared together.
     "kdc": [{("mit", "directory"), ("mit", "kdc")}],
     "authenticator": [{("mit", "directory"), ("mit", "kdc")}],
-    # winbindd answers NTLM's questions to a process of its own account alone.
+    # winbindd answers NTLM's questions only to a process of its own account.
     "ntlm": [{("samba", "directory"), ("httpd", "web")}],
     # The proof revokes a credential in the store that the server has in its directory.
     "revoked": [{("embedded", "web"), CLIENT}],
 }
 # MariaDB asks for the name of the client's account, and only root's has one.
 ROOTS_CLIENTS = ("by-name",)
-# The lab itself makes and reads files in the directory of its run, as plain data: it follows no link there, and neither
-# loads nor parses what others may have written.
+# The lab makes and reads files in the directory of its run as plain data: it follows no link there, and neither loads
+# nor parses files that others may have written.
 BY_LAB = re.compile(r"/tollbar-[0-9a-f]{8}/")
-# What a process has, may take again or gives to what it starts; and the most that it could get by any program, where
-# this root may take from that.
+# Capabilities that a process has, may take again, or passes on; and the most that any program could give it, if this
+# root may reduce that.
 SETS = ("CapEff", "CapPrm", "CapAmb")
 MOST = "CapBnd"
 # The name of a component's work directory, by which its guard is found: its log is there.
@@ -125,11 +125,11 @@ LOG = re.compile(r"/tollbar-\w+/logs/(?P<server>[a-z-]+)-(?P<component>[a-z]+)-\
 
 
 Part = tuple[str, str]
-"""A server and a component of it, or the client."""
+"""Server and its component, or the client."""
 
 
 class Privileges(NamedTuple):
-    """Of a process."""
+    """Privileges of a process."""
 
     program: str
     user: int
@@ -140,7 +140,7 @@ class Privileges(NamedTuple):
 
 @pytest.fixture
 def ground() -> Iterator[Ground]:
-    """A ground for runs of root's."""
+    """Yield a ground for runs of root's."""
     if os.geteuid() != 0:
         lacking("only what root has started has capabilities to drop")
     with a_ground() as ground:
@@ -150,8 +150,9 @@ def ground() -> Iterator[Ground]:
 @pytest.mark.share(1)
 @pytest.mark.parametrize("kind", [*STUDIES][1:] + [*STUDIES][:1])
 def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, kind: str) -> None:
-    """From its start to its end, each process has the rights of its component's account; and no process of one user
-    opens a file that another unprivileged user could have changed."""
+    """This holds from start to end of each process; and no process of one user opens a file that another unprivileged
+    user could have changed.
+    """
     text, names = STUDIES[kind]
     for name in names:
         here(name)
@@ -163,7 +164,7 @@ def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, k
             for pid in proc.tree(run.pid):
                 for part in part_of(pid):
                     seen.setdefault(part, set()).update(filter(None, map(privileges, proc.tree(pid)[1:])))
-            # Each is there for longer; without a pause the run would have one core less.
+            # Each process lives longer than this; without a pause the run would have one core less.
             time.sleep(0.02)
     assert 0 == run.wait(RUN_LIMIT_S), ground.output()
     assert {("ok", None)} == set(cells_of(ground.runs[0]))
@@ -186,11 +187,11 @@ def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, k
             by_user.setdefault(user, set()).add(part)
     shared = [of_user for of_user in by_user.values() if len(of_user) > 1]
     assert SHARED.get(kind, []) == shared
-    # What shares an account in one cell has its own in the others.
+    # Components that share an account in one cell have their own in the others.
     assert {part for part, of_part in users.items() if len(of_part) > 1} <= set().union(*shared)
     assert ({CLIENT} if kind in ROOTS_CLIENTS else set()) == by_user.get(0, set())
     assert all(user == 0 or confined.FIRST_ACCOUNT <= user <= confined.LAST_ACCOUNT for user in by_user)
-    # Every one of them has opened files while it was watched.
+    # Each of them opened files while it was watched.
     assert by_user.keys() <= watch.by_user.keys()
     wrong = [one for one in watch.of_others if one.program != "tollbar" or not BY_LAB.search(one.path)]
     assert [] == wrong
@@ -198,7 +199,7 @@ def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, k
 
 @pytest.mark.share(1)
 def test_a_client_of_a_user_s_own_server_has_an_account(ground: Ground, tmp_path: Path) -> None:
-    """Whoever answers it could be anybody, and what reads the answers is never root."""
+    """The responder could be anybody, so the reader of its answers is never root."""
     with own_server.nginx(tmp_path / "nginx") as own:
         run = ground.start("--url", own.http, "--users", 2, "--blocks", 1)
         seen: set[Privileges] = set()
@@ -215,7 +216,7 @@ def test_a_client_of_a_user_s_own_server_has_an_account(ground: Ground, tmp_path
 @pytest.mark.share(1)
 @pytest.mark.parametrize("option", ["hidepid=2", "hidepid=2,gid=4242"])
 def test_work_is_accounted_where_processes_are_hidden(ground: Ground, option: str) -> None:
-    """A system may hide processes from all but one group: the client is of it, and sees those of the server."""
+    """A system may hide processes from all but one group: the client is in it, and sees those of the server."""
     (ground.folder / "study.toml").write_text(KINDS["embedded"].replace("BLOCKS", str(BLOCKS)))
     hidden = ("unshare", "--mount", "--pid", "--fork", "sh", "-c", f'mount -t proc -o {option} proc /proc && exec "$@"')
     if subprocess.run([*hidden, "sh", "true"], capture_output=True).returncode != 0:
@@ -226,7 +227,6 @@ def test_work_is_accounted_where_processes_are_hidden(ground: Ground, option: st
 
 
 def test_the_group_that_sees_processes_is_the_mount_s(tmp_path: Path) -> None:
-    """The last one at `/proc` is the one that is there."""
     at_proc = "22 27 0:21 / /proc rw,nosuid,nodev shared:13 - proc proc rw"
     tables = {
         at_proc: (),
@@ -244,7 +244,6 @@ def test_the_group_that_sees_processes_is_the_mount_s(tmp_path: Path) -> None:
 
 
 def test_a_file_that_another_user_may_change_is_noticed(tmp_path: Path) -> None:
-    """The watch of the test above: by its owner, its mode, its group, or the folder that it is in."""
     if os.geteuid() != 0:
         lacking("only root may see which files are opened")
     ours, theirs = confined.FIRST_ACCOUNT, confined.FIRST_ACCOUNT + 1
@@ -275,7 +274,7 @@ def test_a_file_that_another_user_may_change_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_runner_of_root_s_lab_has_no_capability_that_it_does_not_need() -> None:
-    """It stays root's, whose files it is made of, and can neither use nor gain a right of root's."""
+    """The runner stays root's, like its files, and can neither use nor gain a right of root's."""
     if os.geteuid() != 0:
         lacking("only what root has started has capabilities to drop")
     process = Process(("sh", "-c", "cat /proc/self/status; exec cat"))
@@ -290,7 +289,7 @@ def test_a_runner_of_root_s_lab_has_no_capability_that_it_does_not_need() -> Non
     assert {0} == {int(said[name], 16) for name in (*SETS, *([MOST] if confined._may_drop() else []))}
 
 
-# What root has in a container of Docker's.
+# Root's capabilities in a container of Docker's.
 OF_CONTAINERS = (
     "chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,"
     "+sys_chroot,+kill,+audit_write"
@@ -304,7 +303,6 @@ ROOTS = {
 
 @pytest.mark.parametrize("kind", ROOTS)
 def test_a_root_that_may_not_give_accounts_measures_without_them(kind: str) -> None:
-    """What it starts stays root's, with fewer rights; it needs nothing more than an ordinary user."""
     if os.geteuid() != 0:
         lacking("an ordinary user is no root of a container")
     words = ROOTS[kind]
@@ -321,7 +319,6 @@ def test_a_root_that_may_not_give_accounts_measures_without_them(kind: str) -> N
 
 @pytest.mark.parametrize("table", ["uid_map", "gid_map"])
 def test_accounts_are_of_the_namespace(table: str, tmp_path: Path) -> None:
-    """All of the numbers have to be, in one range."""
     tables = {
         "         0          0 4294967295\n": True,
         "0 1000 1\n1 100000 65536\n": True,
@@ -337,13 +334,12 @@ def test_accounts_are_of_the_namespace(table: str, tmp_path: Path) -> None:
 
 
 def test_every_component_is_in_a_study() -> None:
-    """A server that is added has one too."""
     described = {**servers.all_servers(), **servers.services()}
     assert {*described} == {name for _, names in STUDIES.values() for name in names}
 
 
 def part_of(pid: int) -> Iterator[Part]:
-    """Server and component, or the client, where this process is the guard of one that is started."""
+    """Return server and component, or the client, if this process is the guard of a started one."""
     words = Path(f"/proc/{pid}/cmdline")
     try:
         said = words.read_bytes()
@@ -358,18 +354,20 @@ def part_of(pid: int) -> Iterator[Part]:
 
 
 def privileges(pid: int) -> Privileges | None:
-    """A process's command, its capabilities, and whether it may gain others; None where it is gone, or is still to
-    become the server."""
+    """Return a process's command, its capabilities, and whether it may gain others.
+
+    None if it has ended, or has not become the server yet.
+    """
     folder = Path(f"/proc/{pid}")
     try:
         words = (folder / "cmdline").read_bytes()
         lines = (folder / "status").read_text().splitlines()
-        # What becomes another program meanwhile is looked at the next time.
+        # A process that is becoming another program is read the next time.
         is_another = (folder / "cmdline").read_bytes() != words
     except OSError:
         return None
     program, _, arguments = words.partition(b"\0")
-    # A process that has ended has no words any more.
+    # A process that has ended has no command line.
     if is_another or not words or program.endswith(b"setpriv") or arguments.startswith(b"guard\0"):
         return None
     said = dict(line.split(":\t", 1) for line in lines if ":\t" in line)

@@ -1,4 +1,4 @@
-"""The probe's session: what becomes of it when it is interrupted, ends, or never starts."""
+"""The probe's session: interrupted, ended, or never started."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def children() -> set[int]:
 
 
 def test_it_reads_nanoseconds_and_leaves_nothing() -> None:
-    """Outside its context there is no process of it, and no reading."""
     before = children()
     with Probe(min(os.sched_getaffinity(0))) as probe:
         assert children() - before
@@ -41,7 +40,7 @@ def test_it_reads_nanoseconds_and_leaves_nothing() -> None:
 def test_one_that_is_interrupted_while_it_starts_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, raised: BaseException
 ) -> None:
-    """Its process is there before it is ready, and a context that was not entered is not left."""
+    """Its process exists before it is ready, and a context that was not entered is not left."""
 
     def interrupted(self: Session, limit_s: float) -> None:
         raise raised
@@ -57,7 +56,6 @@ def test_one_that_is_interrupted_while_it_starts_leaves_nothing(
 
 
 def test_one_that_dies_says_nothing_more() -> None:
-    """Chunks beside it then have no witness; the batch goes on."""
     with Probe(min(os.sched_getaffinity(0))) as probe:
         for pid in proc.tree(next(iter(probe._sessions.values())).pid):
             with suppress(ProcessLookupError):
@@ -66,7 +64,7 @@ def test_one_that_dies_says_nothing_more() -> None:
 
 
 def test_a_chain_reads_nanoseconds_and_leaves_nothing() -> None:
-    """It takes longer than its 20,000 steps could at 10 GHz."""
+    """The chain takes longer than its 20,000 steps could at 10 GHz."""
     before, watch = children(), Watch()
     with Chain(watch) as chain:
         for _ in range(2):
@@ -116,7 +114,7 @@ def test_a_chain_that_dies_starts_again_in_the_next_batch() -> None:
 
 
 class Machines:
-    """What the probes of two machines of different speed read, each so many times as long as at its best."""
+    """Probes of two machines of different speed, each slowed by a factor over its best."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.slower: dict[Core, float] = {}
@@ -124,7 +122,7 @@ class Machines:
         self._best_of: dict[Core, float] = {}
 
     def batch(self, *cores: Core, **slower: float) -> float:
-        """What the probe of a new batch tells."""
+        """Return the reading of a new batch's probe."""
         self.slower = {(name,): times for name, times in slower.items()}
         with Probe(*cores, best_of=self._best_of, base_ns=BASE_NS) as probe:
             return probe.read() or 0.0
@@ -140,7 +138,6 @@ class Machines:
 
 @pytest.mark.parametrize("cores", [(FAST, SLOW), (SLOW, FAST), (SLOW,), (FAST,)])
 def test_machines_are_held_each_against_its_own_best(monkeypatch: pytest.MonkeyPatch, cores: tuple[Core, ...]) -> None:
-    """In whichever order they come, quiet moments read alike."""
     machines = Machines(monkeypatch)
     assert machines.batch(*cores) == machines.batch(*reversed(cores)) == BASE_NS
 
@@ -150,7 +147,6 @@ def test_machines_are_held_each_against_its_own_best(monkeypatch: pytest.MonkeyP
 def test_a_machine_disturbed_for_a_whole_batch_shows(
     monkeypatch: pytest.MonkeyPatch, cores: tuple[Core, ...], noisy: str
 ) -> None:
-    """Its best is the run's, and not the batch's."""
     machines = Machines(monkeypatch)
     machines.batch(*cores)
     assert machines.batch(*cores, **{noisy: 1.5}) == pytest.approx(1.5 * BASE_NS)
@@ -158,7 +154,6 @@ def test_a_machine_disturbed_for_a_whole_batch_shows(
 
 
 def test_the_cores_of_one_machine_read_as_its_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a base, a reading is nanoseconds."""
     Machines(monkeypatch)
     with Probe(SLOW) as probe:
         assert QUICKEST_NS[SLOW] == probe.read()

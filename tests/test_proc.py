@@ -1,4 +1,4 @@
-"""What /proc tells of processes that do not hold still."""
+"""Readings of /proc while processes change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollbar.core import proc
 
 
 def test_a_file_that_is_closed_meanwhile_hides_no_listener(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that opens and closes files as it starts is still found to be the one that listens."""
+    """A server opens and closes files as it starts, and its listener must be found all the same."""
     readlink = os.readlink
 
     def closed_first(path: str) -> str:
@@ -38,7 +38,6 @@ def test_a_file_that_is_closed_meanwhile_hides_no_listener(monkeypatch: pytest.M
     ],
 )
 def test_a_listener_is_found_by_what_it_is_bound_to(bound: str, asked: str, listens: bool) -> None:
-    """Its own address, or every one; in either version of IP."""
     family = socket.AF_INET6 if ":" in bound else socket.AF_INET
     with socket.create_server((bound, 0), family=family) as listener:
         port = listener.getsockname()[1]
@@ -48,7 +47,7 @@ def test_a_listener_is_found_by_what_it_is_bound_to(bound: str, asked: str, list
 
 
 def test_an_address_of_its_own_comes_before_every_one() -> None:
-    """Where one program has the address and another all of them, the kernel gives the connection to the first."""
+    """The kernel gives the connection to the program with the exact address."""
     with socket.socket() as everywhere, socket.socket() as own:
         for one in (everywhere, own):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -61,7 +60,7 @@ def test_an_address_of_its_own_comes_before_every_one() -> None:
 
 
 def test_a_process_that_ends_meanwhile_has_no_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be gone between the opening and the reading of the list, which has an error of its own."""
+    """The process may end between the opening and the reading of the list, which has an error of its own."""
     read_text = Path.read_text
 
     def gone(path: Path, **more: Any) -> str:
@@ -76,7 +75,6 @@ def test_a_process_that_ends_meanwhile_has_no_children(monkeypatch: pytest.Monke
 
 
 def test_a_session_is_ended_by_who_is_in_it() -> None:
-    """Processes whose session leader has ended are killed."""
     leader = subprocess.Popen(["sh", "-c", "sleep 60 & echo $!"], stdout=subprocess.PIPE, start_new_session=True)
     with leader:
         assert leader.stdout is not None
@@ -87,7 +85,7 @@ def test_a_session_is_ended_by_who_is_in_it() -> None:
 
 
 def test_who_got_the_id_of_a_dead_leader_is_left_alone() -> None:
-    """Once a session is empty its id may be another's, who is alive to lead it."""
+    """Once a session is empty its id may belong to another process, the leader of its own session."""
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
         assert proc.end_session(stranger.pid, 60.0)
         assert stranger.poll() is None

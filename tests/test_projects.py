@@ -1,4 +1,4 @@
-"""A project's file: what each of its uses comes to by policies and threats, without measuring."""
+"""A project's file: rulings on its uses by policies and threats, without measuring."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ standing = "acceptable"
 
 
 def project(folder: Path, text: str = PROJECT) -> Path:
-    """A project's file, with a policy beside it."""
+    """Write a project's file, with a policy next to it."""
     of_rules(folder, RULE)
     path = folder / "tollbar.toml"
     path.write_text(text)
@@ -37,7 +37,6 @@ def project(folder: Path, text: str = PROJECT) -> Path:
 
 
 def test_a_project_is_checked_without_measuring(tmp_path: Path) -> None:
-    """Each use by each policy and threat; a standing that fell is a finding, with who says so and where."""
     front, archive = check_project(read_project(project(tmp_path)), TODAY)
     assert [("tlsref-intermediate-6.0", Ruling.MEETS)] == [(one.policy.name, one.ruling) for one in front.judged]
     assert {"eavesdropping": (Ruling.MEETS, "")} == front.threats
@@ -49,12 +48,11 @@ def test_a_project_is_checked_without_measuring(tmp_path: Path) -> None:
 
 
 def test_a_use_that_no_policy_speaks_of_is_not_passed_in_silence(tmp_path: Path) -> None:
-    """It cannot be said, whatever its threats; a policy of its own is asked in any case."""
     text = PROJECT.replace('"digest"', '"mac"').replace('"sha-1"', '"hmac-sha-256"')
     _, archive = check_project(read_project(project(tmp_path, text)), TODAY)
     assert (Ruling.CANNOT_SAY, ()) == (archive.ruling, archive.judged)
     assert "no policy here has a rule on the family mac" == archive.missing
-    # The newest edition, where none is named.
+    # The newest edition is the default.
     for name in ("asvs-level-1-5.0.0", "asvs-level-1"):
         _, own = check_project(read_project(project(tmp_path, text + f'policy = "{name}"\n')), TODAY)
         assert (Ruling.MEETS, None) == (own.ruling, own.missing)
@@ -62,7 +60,7 @@ def test_a_use_that_no_policy_speaks_of_is_not_passed_in_silence(tmp_path: Path)
 
 
 def test_a_use_says_what_performs_it(tmp_path: Path) -> None:
-    """A policy of a system's libraries rules on the provider: where that is not given, it cannot be said."""
+    """A policy on a system's libraries rules on the provider: without one, the ruling is *cannot say*."""
     text = 'policy = ["fedora-default"]\n[uses.front]\nfamily = "tls"\nchoice = "tls-1.3"\nsetting = { SETTING }\n'
     said = 'certificate = "ecdsa-p256", key-exchange = "x25519", cipher = "aes-128-gcm", client-certificate = "none"'
     found = {}
@@ -90,7 +88,6 @@ BAD_PROJECTS = {
 
 @pytest.mark.parametrize("fault", BAD_PROJECTS)
 def test_a_bad_project_is_refused_in_one_line(fault: str, tmp_path: Path) -> None:
-    """With the file, the key, and the nearest right name."""
     find, replacement, words, hint = BAD_PROJECTS[fault]
     path = project(tmp_path, PROJECT.replace(find, replacement, 1))
     with pytest.raises(TollbarError) as caught:
@@ -109,7 +106,7 @@ def test_the_examples_of_the_documentation_are_read(tmp_path: Path) -> None:
     (tmp_path / "ours-2026-11.toml").write_text(ours)
     found = policy(str(tmp_path / "ours-2026-11.toml"))
     assert ["groups"] == [rule.id for rule in found.rules]
-    # Its exception is of something that breaks the rule, and is needed.
+    # Its exception is of a use that breaks the rule, so it is needed.
     (excepted,) = found.excepts
     for choice in excepted.where["choice"]:
         said = judged(found, families()["password-hash"], {"choice": choice}, TODAY)

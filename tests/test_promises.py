@@ -1,4 +1,4 @@
-"""The runner contract's promises, tried on a virtual runner: its clock is set by hand, and every figure is known."""
+"""The runner contract's promises, tried on a virtual runner with a simulated clock and known figures."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ BETWEEN = "between chunks it sleeps, and what its collector and compiler use is 
 
 @dataclass
 class Virtual:
-    """A runner, and the machine it is on; what it does wrong is set."""
+    """Runner and its machine, with adjustable faults."""
 
     ns_per_byte: float = 2.5
     says: float = 1.0
-    """So much of its CPU time."""
+    """Reported part of its CPU time."""
     counts: float = 1.0
-    """So much of its operations."""
+    """Reported part of its operations."""
     reading_ns: int = 0
-    """Of each chunk, what its clocks take."""
+    """Time that reading the clocks costs in each chunk."""
     lead_ns: int = 0
-    """Worked before its clocks start."""
+    """Work before its clocks start."""
     late_ns: int = 0
-    """Waited after they stopped."""
+    """Wait after its clocks stopped."""
     queued_ns: int = 0
-    """Of that, what others had its core."""
+    """Part of the wait in which others had its core."""
     between_ns: int = 0
-    """Worked while it was asked nothing."""
+    """Work between chunks."""
     background_ns: int = 0
-    """Told of that."""
+    """Reported part of the work between chunks."""
     warms_ns: int = 0
-    """Worked in the first rest alone."""
+    """Work in the first pause alone."""
     answer: str | None = KNOWN
     refuses: Mapping[str, Outcome] = field(default_factory=dict)
     fails_at: str | None = None
@@ -53,7 +53,7 @@ class Virtual:
     cpu_ns: int = 0
     all_queued_ns: int = 0
     asked: list[Any] = field(default_factory=list)
-    """Every task that was to be verified, and every order of a session."""
+    """Every task to be verified, and every order of a session."""
 
     def session(self, command: object, task: Mapping[str, Any]) -> Any:
         each_ns = self.ns_per_byte * task["setting"].get("bytes", 4096)
@@ -119,7 +119,7 @@ class Virtual:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Holds a virtual runner against the contract."""
+    """Check a virtual runner against the contract."""
 
     def hold(
         virtual: Virtual, measure: Mapping[str, Any] = TASK, verify: Mapping[str, Any] = VERIFY
@@ -145,7 +145,6 @@ def broken(findings: Mapping[str, Finding]) -> list[str]:
 
 
 def test_what_is_seen_of_a_good_runner(held: Any) -> None:
-    """Each promise is kept, and what is told of it is what its clocks say."""
     found = held(Virtual())
     assert {
         "a task of another version of the contract is a failure": "failed: no such contract",
@@ -172,7 +171,7 @@ def test_what_is_seen_of_a_good_runner(held: Any) -> None:
 
 
 def test_what_a_runner_is_asked(held: Any) -> None:
-    """A task with one thing wrong, three times, and with a wrong answer; then chunks, and long messages."""
+    """A task with one fault, three times, and one with a wrong answer; then chunks, and long messages."""
     virtual = Virtual()
     held(virtual)
     wrong = [
@@ -202,18 +201,17 @@ SLACK_NS = 4 * 5 * MS + 10 * MS
     [
         (0, 200, 200, 0),
         (100, 200, 100, 100),
-        # What is not asked to run waits for nothing.
+        # A thread that is not runnable waits for nothing.
         (50, 200, 100, 50),
         # Two of its own threads on one core wait for each other.
         (284, 209, 209, 0),
         (150, 200, 100, 100),
-        # On several cores it used more than passed; a thread that has ended took its waits along.
+        # On several cores it used more than the elapsed time; a thread that ended took its waits along.
         (10, 200, 390, 0),
         (-271, 200, 100, 0),
     ],
 )
 def test_a_runner_is_held_up_by_others_alone(queued_ns: int, elapsed_ns: int, spent_ns: int, held_up_ns: int) -> None:
-    """Never for longer than it did not run, and never for less than nothing."""
     assert held_up_ns == conformance._held_up(queued_ns, elapsed_ns, spent_ns)
 
 
@@ -234,7 +232,6 @@ def test_a_runner_is_held_up_by_others_alone(queued_ns: int, elapsed_ns: int, sp
     ],
 )
 def test_a_broken_promise_is_told(held: Any, faulty: dict[str, Any], promise: str) -> None:
-    """That one, and no other."""
     assert [promise] == broken(held(Virtual(**faulty)))
 
 
@@ -253,12 +250,13 @@ def test_a_broken_promise_is_told(held: Any, faulty: dict[str, Any], promise: st
     ],
 )
 def test_what_is_allowed_is_no_fault(held: Any, alike: dict[str, Any]) -> None:
-    """A slow line, a tick, the end of the warm-up, a beginning before the clocks start, a core that others have."""
     assert [] == broken(held(Virtual(**alike)))
 
 
 def test_a_beginning_may_take_a_tenth_of_the_time_or_one_operation() -> None:
-    """By the runner's own estimate, half off at most; no operation of which one takes more than a quarter."""
+    """By the runner's own estimate, which may be off by half; no operation alone may take more than a quarter of the
+    time.
+    """
 
     def lead_ns(asked_ns: float, each_ns: int) -> float:
         chunk = ChunkRecord(
@@ -280,7 +278,6 @@ def test_a_beginning_may_take_a_tenth_of_the_time_or_one_operation() -> None:
     ],
 )
 def test_one_that_ends_too_early_is_told_where(held: Any, at: str, promise: str) -> None:
-    """What its clocks would have said is not told, and that there is no long message."""
     found = held(Virtual(fails_at=at))
     done = "it does the operations that it counts"
     assert [promise, done] == [one.promise for one in found.values() if one.kept is False]
@@ -289,7 +286,6 @@ def test_one_that_ends_too_early_is_told_where(held: Any, at: str, promise: str)
 
 
 def test_what_cannot_be_tried_is_said(held: Any) -> None:
-    """No known answer, operations too short to be seen, and no message that could be longer."""
     task = {**TASK, "setting": {}}
     found = held(Virtual(ns_per_byte=0.5), task, {**task, "inputs": {}})
     assert {
@@ -301,9 +297,9 @@ def test_what_cannot_be_tried_is_said(held: Any) -> None:
 
 
 def test_a_message_that_costs_nothing_is_none(held: Any) -> None:
-    """A byte that is taken in faster than a core loads it was not looked at."""
+    """The message was not read if a byte costs less than a core needs to load it."""
     promise = "a long message costs more than a short one"
     assert held(Virtual(ns_per_byte=1 / 290.0))[promise].kept is True
     assert held(Virtual(ns_per_byte=1 / 310.0))[promise].kept is False
-    # Reading a clock costs something on a busy machine: in a chunk of one operation that is all there is.
+    # Reading a clock costs something on a busy machine: in a chunk of one operation that is the whole cost.
     assert held(Virtual(ns_per_byte=1 / 3100.0, reading_ns=40_000))[promise].kept is False

@@ -1,4 +1,4 @@
-"""Plain English in figures: the parts of a document that count, and ceilings that only fall."""
+"""Plain English in figures: the counted parts of a document, and ceilings that only fall."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_documents_are_at_their_ceilings() -> None:
 def test_a_count_is_its_ceiling(
     ceiling: int, words: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More hits are to be reworded, and fewer lower the ceiling."""
+    """Reword additional hits; for fewer, lower the ceiling."""
     (tmp_path / "prose.toml").write_text(f'["one.md"]\nwhat = {ceiling}\nprivate = 1\nof = 1\n')
     monkeypatch.setattr(prose, "CEILINGS", tmp_path / "prose.toml")
     monkeypatch.setattr(prose, "documents", lambda: [prose.Document("one.md", TEXT)])

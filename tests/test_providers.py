@@ -1,4 +1,4 @@
-"""Every provider against every known answer, both ways; and the engine against tasks that are wrong."""
+"""Every provider against every known answer, in both directions; and the engine against invalid tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollbar.study.plan import Cell
 
 PROVIDERS = '["libcrypto", "libcrypto:psycopg", "aws-lc", "rustcrypto"]'
 
-# Seconds each: what they prove is proved by their cheaper siblings too.
+# Seconds each; their cheaper siblings prove the same.
 SLOW = {
     ("rsa-3072", "generate-key"),
     ("rsa-4096", "generate-key"),
@@ -31,19 +31,19 @@ SLOW = {
     ("argon2id-rfc9106-2g", "hash"),
     ("scrypt-owasp", "hash"),
 }
-# Tenths of a second each, of the same code as those that are left.
+# Tenths of a second each, with the same code as the remaining ones.
 DEARER = (
     *("pbkdf2-sha-256-600k", "pbkdf2-sha-512-220k", "scrypt-16m"),
     *("argon2id-owasp-7m", "argon2id-owasp-19m", "argon2id-owasp-46m", "argon2id-rfc9106-64m"),
 )
-# What parameters cost says nothing of whether they are in effect.
+# Cheap parameters prove as well that parameters are in effect.
 CHEAP = '[vary]\niterations = [10000]\nn = ["2^12"]\nmemory = ["8 MiB"]\n'
 LEFT_OUT = SLOW | share.of({(choice, "hash") for choice in DEARER}, set())
 
-# In OpenSSL's legacy module, which comes with the system's library. The wheel's has none of its own: the system's would
+# In OpenSSL's legacy module, which comes with the system's library. The wheel has no such module: the system's would
 # run the system's code.
 LEGACY = {"des-cbc", "rc2-cbc", "rc4"}
-# What OpenSSL 3.5 must be able to do here: a driver that lost an algorithm would call it unsupported, and pass.
+# Choices that OpenSSL 3.5 does not support here: a driver that lost another algorithm would pass as *unsupported*.
 LACKING = {
     "digest": {"blake3"},
     "mac": set[str](),
@@ -58,7 +58,6 @@ LACKING = {
 @pytest.mark.share(1)
 @pytest.mark.parametrize("family", LACKING)
 def test_every_provider_meets_every_known_answer(family: str, tmp_path: Path) -> None:
-    """Each cell of each provider is proved, or the provider says in words that it lacks the algorithm."""
     proven = {cell.key: (cell, one) for cell, one in proofs(family, tmp_path)}
     failed = [(cell.label, one.reason) for cell, one in proven.values() if one.outcome is Outcome.FAILED]
     assert [] == failed
@@ -66,14 +65,14 @@ def test_every_provider_meets_every_known_answer(family: str, tmp_path: Path) ->
     assert LACKING[family] == lacking(proven.values(), "libcrypto:psycopg")
     assert not LEGACY & lacking(proven.values(), "libcrypto:system")
     modern = [(cell, one) for cell, one in proven.values() if cell.provider.spec == "libcrypto:psycopg"]
-    # New keys have no known answer: what they sign is checked instead.
+    # New keys have no known answer: their signatures are checked instead.
     with_answers = [one for cell, one in modern if cell.coordinates["op"] != "generate-key" and cell.choice.answers]
     assert [one for one in with_answers if one.outcome is Outcome.OK]
     assert all(one.known_answers >= 1 and one.refused for one in with_answers if one.outcome is Outcome.OK)
 
 
 def lacking(proven: Iterable[tuple[Cell, Proven]], spec: str) -> set[str]:
-    """The choices of which a provider says that it lacks something, but for keys that it makes no more."""
+    """Return the choices that a provider reports as unsupported, except keys that it no longer makes."""
     return {
         cell.choice.name
         for cell, one in proven
@@ -84,7 +83,7 @@ def lacking(proven: Iterable[tuple[Cell, Proven]], spec: str) -> set[str]:
 
 
 def proofs(family: str, folder: Path) -> list[tuple[Cell, Proven]]:
-    """Every cell of a family on every provider, with its proof."""
+    """Return every cell of a family on every provider, with its proof."""
     path = folder / "every.toml"
     path.write_text(
         f'question = "?"\nfamily = "{family}"\nproviders = {PROVIDERS}\nbaseline = "none"\nchoices = ["*", "none"]\n'
@@ -96,7 +95,6 @@ def proofs(family: str, folder: Path) -> list[tuple[Cell, Proven]]:
 
 
 def test_a_wrong_known_answer_is_found(tmp_path: Path) -> None:
-    """The engine's answer is compared with the family's, and not with itself."""
     path = tmp_path / "one.toml"
     path.write_text(
         'question = "?"\nfamily = "digest"\nproviders = ["rustcrypto"]\nbaseline = "md5"\nchoices = ["md5", "sha-1"]\n'
@@ -110,7 +108,7 @@ def test_a_wrong_known_answer_is_found(tmp_path: Path) -> None:
 
 
 def test_a_masked_processor_is_proved_by_the_library_itself() -> None:
-    """A mask is in effect when the library's own capability vector says so, or the cell is refused."""
+    """A mask is in effect if the library's own capability vector shows it; otherwise the cell is refused."""
     for cpu, word, bit in (("no-sha", 1, 29), ("no-aes", 0, 57), ("no-vector", 0, 60)):
         record = hash_with(cpu, {"kind": "libcrypto"})
         if record.outcome is Outcome.UNSUPPORTED:
@@ -125,13 +123,13 @@ def test_a_masked_processor_is_proved_by_the_library_itself() -> None:
 
 
 def hash_with(cpu: str, provider: dict[str, str]) -> Record:
-    """One hash on a processor with this mask."""
+    """Return the record of one hash on a processor with this mask."""
     task = {"mode": "verify", "family": "digest", "op": "hash", "choice": "sha-256", "setting": {"cpu": cpu}}
     return ask([str(engine()), "op"], {**task, "provider": provider}, limit_s=PATIENCE_S)
 
 
 def advance(seconds: float, operations: int) -> str:
-    """A line that has a session go on."""
+    """Return a line that continues a session."""
     return json.dumps({"advance": {"seconds": seconds, "operations": operations}})
 
 
@@ -184,7 +182,6 @@ WRONG_TASKS = {
 
 @pytest.mark.parametrize("wrong", WRONG_TASKS)
 def test_a_wrong_task_gets_a_record_with_a_reason(wrong: str) -> None:
-    """The engine answers every task with one record, and ends with status 0."""
     change, outcome, words = WRONG_TASKS[wrong]
     record = answer_of(json.dumps({**GOOD_TASK, **change}))
     assert (outcome, True) == (record["outcome"], words in record["reason"]), record
@@ -192,12 +189,10 @@ def test_a_wrong_task_gets_a_record_with_a_reason(wrong: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "\x00"])
 def test_what_is_no_task_gets_a_record_too(text: str) -> None:
-    """Even rubbish on standard input is answered in the contract's form."""
     assert "failed" == answer_of(text)["outcome"]
 
 
 def test_a_good_task_is_measured() -> None:
-    """Ready with a receipt, a chunk of at least so long and so many for each line, and how it went at the end."""
     ready, short, many, last = answers_of(GOOD_TASK, advance(0.002, 1), advance(0, 5000))
     assert ready["ready"]["engine"].endswith("(optimised)")
     assert ready["ready"]["operation_ns"] > 0
@@ -218,7 +213,6 @@ def test_a_good_task_is_measured() -> None:
     ],
 )
 def test_what_cannot_be_advanced_ends_the_session(line: str, said: str) -> None:
-    """A line that is none of the contract's is a failure with a reason, and nothing comes after it."""
     ready, last = answers_of(GOOD_TASK, line, advance(0.002, 1))
     assert "ready" in ready
     assert "failed" == last["outcome"]
@@ -226,18 +220,18 @@ def test_what_cannot_be_advanced_ends_the_session(line: str, said: str) -> None:
 
 
 def answer_of(text: str) -> dict[str, Any]:
-    """The one thing that the engine says to this."""
+    """Return the engine's single answer to this text."""
     (answer,) = said_to(text)
     return answer
 
 
 def answers_of(task: dict[str, Any], *lines: str) -> list[dict[str, Any]]:
-    """What the engine says in a session."""
+    """Return the engine's answers in a session."""
     return said_to("\n".join([json.dumps(task), *lines, ""]))
 
 
 def said_to(text: str) -> list[dict[str, Any]]:
-    """Every line of the engine's answer, after which it has ended well."""
+    """Return every line of the engine's answer, after a successful end."""
     done = subprocess.run([str(engine()), "op"], input=text, capture_output=True, text=True, timeout=PATIENCE_S)
     assert 0 == done.returncode
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""What the shipped studies say was published: all of it, where, of what, and with figures that make the ratio."""
+"""Published claims of the shipped studies: complete, with place and subject, and with figures that give the ratio."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tollbar.study.plan.pairs import claimed, matching
 
 SOURCED = {one.name: one for name in study.shipped() for one in loaded(name) if one.source is not None}
 CLAIMS = [pytest.param(one, claim, id=f"{name}: {claim.says}") for name, one in SOURCED.items() for claim in one.claims]
-# Of these more is less: a figure that is a time or a cost is one over what capacity is; one that is a rate is not.
+# More capacity is less time or cost, so such figures are inverted; a rate is not.
 INVERSE = "capacity"
 RATE = "/s"
-# All that the sources say, by hand.
+# All statements of the sources, entered by hand.
 SAID = tomllib.loads((Path(__file__).parent / "published.toml").read_text("utf-8"))["said"]
 ENTRIES = [pytest.param(said, id=f"{said['source']}: {said['what']}") for said in SAID]
 
 
 def test_the_five_sources_have_studies() -> None:
-    """Each published comparison is tried somewhere, and names the studies that do, in the order of its text."""
+    """Each published comparison is tried somewhere, and names its studies in the order of its text."""
     assert 5 == len(study.sources())
     for name, source in study.sources().items():
         assert sorted(source.order) == sorted(one for one, of in SOURCED.items() if of.source == name)
@@ -39,25 +39,23 @@ def test_the_five_sources_have_studies() -> None:
 
 
 def test_the_page_of_sources_is_what_the_studies_say() -> None:
-    """It is written from them, and not by hand."""
     assert sources.written() == (Path(__file__).parent.parent / "docs" / "generated" / "sources.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("one", "claim"), CLAIMS)
 def test_a_claim_says_where_it_was_published(one: Study, claim: Claim) -> None:
-    """A table, a figure or a sentence, or that it is not the source's."""
     assert claim.where
 
 
 @pytest.mark.parametrize(("one", "claim"), CLAIMS)
 def test_no_claim_compares_a_cell_with_itself(one: Study, claim: Claim) -> None:
-    """That is what A/A pairs are for."""
+    """A/A pairs do that."""
     assert not claim.is_judged or {**claim.over, **claim.of} != {**claim.of, **claim.over}
 
 
 @pytest.mark.parametrize(("one", "claim"), [each for each in CLAIMS if each.values[1].published])
 def test_published_figures_make_the_published_ratio(one: Study, claim: Claim) -> None:
-    """To the last digit that the source prints of it; of an order, the right one has more."""
+    """To the last digit that the source prints; in an order, the right one has more."""
     found = []
     pairs = zip(claim.published[::2], claim.published[1::2], strict=True) if claim.is_judged else ()
     for of, over in pairs:
@@ -75,7 +73,7 @@ def test_published_figures_make_the_published_ratio(one: Study, claim: Claim) ->
 
 @pytest.mark.parametrize(("one", "claim"), [each for each in CLAIMS if each.values[1].ratio is not None])
 def test_a_share_in_words_is_the_ratio(one: Study, claim: Claim) -> None:
-    """So many per cent faster is so much more of the capacity; slower is less of it, or as much more time."""
+    """For example, "20 % faster" is 1.2 times the capacity; "slower" is less capacity, or more time."""
     assert claim.ratio is not None
     for number, word in re.findall(r"([0-9]+) % (faster|slower)", claim.says):
         share = int(number) / 100
@@ -104,7 +102,6 @@ def test_claims_of_2014_have_the_order_of_mac_that_their_source_had(name: str) -
 @pytest.mark.share(15)
 @pytest.mark.parametrize(("one", "claim"), CLAIMS)
 def test_a_claim_has_what_it_compares(one: Study, claim: Claim) -> None:
-    """Both cells are planned, at both ends of what grows; a figure has the cell it is of."""
     cells = _planned(one.name)
     assert claim.is_judged or claim.untestable or matching(cells, claim.of)
     if claim.is_judged:
@@ -116,40 +113,37 @@ def test_a_claim_has_what_it_compares(one: Study, claim: Claim) -> None:
 
 @pytest.mark.parametrize("said", ENTRIES)
 def test_what_a_source_says_is_tried(said: dict[str, Any]) -> None:
-    """Its claims are those of studies of that source."""
     assert {"source", "where", "what", "claims"} == {*said}
     assert all(said.values())
     claims = [claim for one in SOURCED.values() if one.source == said["source"] for claim in one.claims]
     tried = [claim for claim in claims if claim.says in said["claims"]]
     assert {*said["claims"]} == {claim.says for claim in tried}
-    # Its figures and its ratios, as the claims have them.
+    # Figures and ratios, as the claims have them.
     figures = [amount.text for claim in tried for amount in figures_of(claim)]
     ratios = [ratio for claim in tried for ratio in (*(claim.ratio or ()), *made_of(claim))]
     told = re.findall(r"[0-9][0-9.,]* ms", said["what"])
     assert [] == [text for text in told if not any(figure.startswith(text) for figure in figures)]
     for text in re.findall(r"([0-9.]+) : 1", said["what"]):
-        # Of several, that of a disk may lie between the least and the most.
+        # With several ratios, that of a disk may lie between the least and the greatest.
         assert min(ratios) - 0.051 <= float(text) <= max(ratios) + 0.051, (text, ratios)
 
 
 def figures_of(claim: Claim) -> Sequence[Amount]:
-    """All figures that the source prints of it."""
+    """Return all figures that the source prints for the claim."""
     return [*claim.published, *(one for one in (claim.error, claim.deviation) if one is not None)]
 
 
 def made_of(claim: Claim) -> Sequence[float]:
-    """The ratios that its pairs of figures make."""
+    """Return the ratios of the claim's pairs of figures."""
     values = [amount.value for amount in claim.published]
     return [of / over for of, over in zip(values[::2], values[1::2], strict=True)] if claim.is_judged else []
 
 
 def test_nothing_is_said_twice() -> None:
-    """Each entry is one number or conclusion of its source."""
     assert [] == [key for key, n in Counter((said["source"], said["what"]) for said in SAID).items() if n > 1]
 
 
 @pytest.mark.parametrize(("one", "claim"), CLAIMS)
 def test_a_claim_is_of_its_source_or_says_whose_it_is(one: Study, claim: Claim) -> None:
-    """A published claim is one of what is known to be said; any other says in `where` that it is ours, or whose."""
     named = {says for said in SAID if said["source"] == one.source for says in said["claims"]}
     assert claim.says in named or claim.is_ours

@@ -1,4 +1,4 @@
-"""Which rounds count: those between quick probes, whatever their chunks cost; and what is said where there are none."""
+"""Counted rounds: those between quick probes, whatever their chunks cost; and reports without any."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TERMS = Terms(0.03, 1)
 
 
 def noisy(block: int, times: float) -> Trial:
-    """Two chunks between quiet probes, and two that cost so many times as much between slow ones."""
+    """Return two chunks between quiet probes, and two at a multiple of the cost between slow ones."""
     quiet = [builders.chunk(number, 100.0 + number / 10, block=block) for number in range(2)]
     busy = [builders.chunk(n, 100.0 * times, block=block, probes_ns=(37_000.0, 36_000.0)) for n in (2, 3)]
     return replace(trial(100.0, block=block), chunks=(*quiet, *busy))
@@ -36,7 +36,6 @@ def disturbed_repeats(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def test_quiet_and_all_samples_stand_side_by_side() -> None:
-    """Work that is disturbed more than its baseline is said to suffer, and its verdict is of the quiet core."""
     base, cell = ([noisy(block, times) for block in range(12)] for times in (1.1, 1.5))
     rows = [
         replace(row({"choice": "none"}, against="none"), trials=tuple(base), repeats=tuple(disturbed_repeats(base))),
@@ -53,7 +52,6 @@ def test_quiet_and_all_samples_stand_side_by_side() -> None:
 
 
 def test_a_chunk_between_slow_probes_is_disturbed_whatever_it_cost() -> None:
-    """No chunk's own cost decides whether it counts."""
     rows = [row({"choice": "none"}, against="none"), row({"choice": "x"}, against="none")]
     for place, (quick, slow) in enumerate(((100.0, 80.0), (100.0, 160.0))):
         trials = []
@@ -73,7 +71,6 @@ def test_a_chunk_between_slow_probes_is_disturbed_whatever_it_cost() -> None:
 
 @pytest.mark.parametrize("best_ns", [None, 18_000.0])
 def test_a_core_that_was_never_quiet_gives_ratios_as_disturbed(best_ns: float | None) -> None:
-    """Where too few blocks were quiet, or the machine was quicker before, a row says so and keeps its own interval."""
     rows = [
         row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8),
         row({"choice": "x"}, [210.0] * 8, against="none"),
@@ -97,7 +94,6 @@ def test_a_core_that_was_never_quiet_gives_ratios_as_disturbed(best_ns: float | 
 
 
 def test_a_core_that_no_probe_shares_is_said_once() -> None:
-    """Then all is noisy, with its own interval, and every row is marked."""
     rows = [
         row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8),
         row({"choice": "x"}, [210.0] * 8, against="none"),
@@ -113,7 +109,7 @@ def test_a_core_that_no_probe_shares_is_said_once() -> None:
 
 
 def unprobed(of: Row) -> Row:
-    """The same row, measured where no probe could be asked."""
+    """Return the row as measured where no probe could run."""
     trials, repeats = (
         tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in some)
         for some in (of.trials, of.repeats)
@@ -122,12 +118,12 @@ def unprobed(of: Row) -> Row:
 
 
 def slowed(of: Trial) -> Trial:
-    """The same trial between slow probes."""
+    """Return the trial between slow probes."""
     return replace(of, chunks=tuple(replace(chunk, probes_ns=(38_000.0, 38_000.0)) for chunk in of.chunks))
 
 
 def test_the_difference_has_the_sign_of_the_ratio() -> None:
-    """It is what the ratio comes to at the baseline's cost, whatever other batches the baseline was in."""
+    """The difference is the ratio at the baseline's cost, whatever other batches the baseline was in."""
     blocks = range(8)
     base = tuple(trial(100.0 if batch else 300.0, block=b, batch=batch) for b in blocks for batch in (0, 1))
     rows = [
@@ -141,7 +137,7 @@ def test_the_difference_has_the_sign_of_the_ratio() -> None:
 
 
 def test_a_cost_is_the_mean_over_operations() -> None:
-    """Of work that is dear now and then, what it costs then is in the cost of all, and counts by its operations."""
+    """Occasional expensive operations count towards the mean."""
     blocks = range(8)
     dear = tuple(trial([100.0, 100.0, 100.0, 150.0], block=block) for block in blocks)
     rows = [row({"choice": "none"}, [100.0] * 8), replace(row({"choice": "x"}), trials=dear)]
