@@ -54,7 +54,7 @@ def judged(
 
 
 def row_key(count: int) -> str:
-    """Of the cell without any part."""
+    """Return the key of the cell without any part."""
     return row({"choice": "x", **dict.fromkeys(NAMES[:count], 0)}).key
 
 
@@ -68,7 +68,6 @@ def only(judgement: StudyJudgement) -> FactorsResult:
     ("beyond", "verdict"), [(0.0, Together.ADDS_UP), (400.0, Together.DEARER), (-400.0, Together.CHEAPER)]
 )
 def test_parts_and_whole_are_told_apart(count: int, beyond: float, verdict: Together) -> None:
-    """Return the key of the cell without any part."""
     found = only(judged(beyond, count=count))
     assert verdict is found.verdict
     # The bare cost and all parts sum to the whole, to the last digit of a float.

@@ -1,4 +1,4 @@
-"""Whatever stands in a file of others, or in a line of a runner, is a value or one line of what is wrong."""
+"""Foreign files and lines of a runner: anything in them is a value or one line of error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DEADLINE_MS = 1000 if "TOLLBAR_EXAMPLES" in os.environ else None
 
 
 class Reader(NamedTuple):
-    """How a file is read, and some that are right."""
+    """Way of reading a file, and some valid files."""
 
     name: str
     read: Callable[[Path], object]
@@ -48,12 +48,12 @@ class Reader(NamedTuple):
 
     @property
     def in_run(self) -> Path | None:
-        """Where it is in a run's directory; None: it is of none."""
+        """Return the file's place in a run's directory, or None if it belongs to no run."""
         return Path(*Path(self.name).parts[1:]) if self.name.startswith("run/") else None
 
 
 def _said(path: Path) -> object:
-    """As each of the lines that a runner may say."""
+    """Read the text as each kind of line that a runner may write."""
     try:
         return [session._read(path.read_bytes(), model) for model in (Record, Ready, ChunkRecord)]
     except session.Stopped as stopped:
@@ -61,7 +61,7 @@ def _said(path: Path) -> object:
 
 
 def _judged(path: Path) -> object:
-    """The run that this file is of."""
+    """Judge the run that this file belongs to."""
     return analysis.judge(results.read(next(one for one in path.parents if (one / "run.json").exists())))
 
 
@@ -97,7 +97,7 @@ TEXTS = [b"", b"\xff", b"\0", b"[" * DEEP, b"a = " + b"[" * DEEP, b'{"a":' * DEE
 
 
 def places(said: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to each value of a document."""
+    """Yield the path to each value of a document."""
     inner = said.items() if isinstance(said, dict) else enumerate(said) if isinstance(said, list) else ()
     for key, value in inner:
         yield (*way, key)
@@ -105,7 +105,7 @@ def places(said: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(said: Any, data: some.DataObject) -> Any:
-    """A document with some values other than they were, gone, or under another name."""
+    """Return a document with some values replaced, removed or renamed."""
     said = copy.deepcopy(said)
     for _ in range(data.draw(some.integers(1, 2))):
         *way, last = data.draw(some.sampled_from([*places(said)] or [()])) or ("",)
@@ -124,7 +124,7 @@ def changed(said: Any, data: some.DataObject) -> Any:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run, judged."""
+    """Return a judged run."""
     run = run_of(tmp_path_factory.mktemp("made"), fingerprint("Example CPU 1"), lambda at: 1000.0)
     compare.read([run])
     return run
@@ -145,7 +145,7 @@ def check(reader: Reader, path: Path, content: bytes) -> None:
 def test_whatever_is_read_is_a_value_or_one_line(
     kind: str, made: Path, tmp_path_factory: pytest.TempPathFactory, data: some.DataObject
 ) -> None:
-    """Right documents changed in some places, and cut or with other bytes in them."""
+    """Changes of valid documents: values, truncation, other bytes."""
     reader = READERS[kind]
     path = _place(kind, made, tmp_path_factory)
     of = data.draw(some.sampled_from(reader.documents or [made / (reader.in_run or "")]))
@@ -162,7 +162,7 @@ def test_whatever_is_read_is_a_value_or_one_line(
     check(reader, path, content)
 
 
-# What may stand in a row: a value of each of SQLite's types, or a text of JSON.
+# Possible values of a row: one of each SQLite type, or a text of JSON.
 STORED = some.none() | some.integers(-(2**63), 2**63 - 1) | some.floats() | some.binary(max_size=9)
 STORED |= VALUES.map(lambda value: json.dumps(value, default=str)) | some.text(max_size=9) | some.just("[" * DEEP)
 
@@ -172,8 +172,7 @@ STORED |= VALUES.map(lambda value: json.dumps(value, default=str)) | some.text(m
 def test_whatever_is_in_the_results_is_a_value_or_one_line(
     made: Path, tmp_path_factory: pytest.TempPathFactory, data: some.DataObject
 ) -> None:
-    """Rows with another value, or gone; tables and columns that are gone or renamed; a file that is cut, or has other
-    bytes in it."""
+    """Changes: rows, tables and columns that are altered, removed or renamed; a truncated file, or other bytes."""
     path = _place("results", made, tmp_path_factory)
     for beside in path.parent.glob(f"{path.name}*"):
         beside.unlink()
@@ -187,19 +186,19 @@ def test_whatever_is_in_the_results_is_a_value_or_one_line(
         at, length = data.draw(some.integers(0, len(content))), data.draw(some.sampled_from([0, 1, 9, len(content)]))
         content = content[:at] + data.draw(some.binary(max_size=4)) + content[at + length :]
     with pytest.MonkeyPatch.context() as patched:
-        # Values are refused for what they are, and not only because a table has another text.
+        # Values must be refused for themselves, not because a table has another definition.
         if data.draw(some.booleans()):
             patched.setattr(database, "refuse_other_tables", lambda *_: None)
         check(RESULTS, path, content)
 
 
 def spoil(database: sqlite3.Connection, data: some.DataObject) -> None:
-    """Changes a table in a way that no constraint of it refuses."""
+    """Change a table in a way that none of its constraints refuses."""
     tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table' order by name")]
     table = data.draw(some.sampled_from(tables))
     columns = [name for _, name, *_ in database.execute(f"pragma table_info({table})")]
     column = data.draw(some.sampled_from(columns))
-    # Which has the same columns, and no keys.
+    # A table with the same columns and no keys.
     database.execute(f"create table loose as select * from {table}")
     database.execute(f"drop table {table}")
     database.execute(f"alter table loose rename to {table}")
@@ -230,7 +229,7 @@ def test_what_is_no_document_at_all_is_one_line(
 
 
 def _place(kind: str, made: Path, folders: pytest.TempPathFactory) -> Path:
-    """Where a reader finds its file: in a folder of its own, or in a copy of the run."""
+    """Return the place of a reader's file: in a folder of its own, or in a copy of the run."""
     folder, reader = folders.getbasetemp() / "read" / kind, ALL[kind]
     path = folder / reader.name
     if not folder.exists():

@@ -1,6 +1,6 @@
-"""Recorded chunks: the halves of a run agree as often as their intervals say, and A/A pairs cost the same.
+"""Recorded chunks: halves of a run agree as often as their intervals claim, and A/A pairs cost the same.
 
-`tests/recorded/record.py` makes such a file from a run; each that lies beside it is replayed here.
+`tests/recorded/record.py` makes such a file from a run; each file next to it is replayed here.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ RECORDED = sorted(FOLDER.glob("*.json.gz"))
 # All recordings together: they are copied with the sources.
 MOST_BYTES = 300_000
 TERMS = Terms(threshold=0.03, interim_looks=1)
-# Neither so many misses nor so few may come by chance in more than one check-out of a thousand.
+# Too many or too few misses may come by chance in one check-out of a thousand.
 BY_CHANCE = 0.001
 
 Half = Callable[[int, int], bool]
-"""Whether a block of so many belongs to the first of two halves."""
+"""Predicate: whether a block, of a number of blocks, belongs to the first of two halves."""
 HALVES: dict[str, Half] = {
     "odd and even": lambda block, blocks: block % 2 == 1,
     "first and second": lambda block, blocks: 2 * block < blocks,
@@ -50,7 +50,7 @@ HALVES: dict[str, Half] = {
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recorded run of a study, as the judge takes it."""
+    """Recorded run of a study, as the judge takes it."""
 
     rows: tuple[Row, ...]
     quickness: Quickness
@@ -60,7 +60,7 @@ class Recording:
         return 1 + max(trial.block for row in self.rows for trial in row.all_trials)
 
     def ledger(self, has: Callable[[int], bool] = lambda block: True) -> Ledger:
-        """What its cells cost in these blocks; which moments were quiet is known from all of it."""
+        """Return the ledger of these blocks; quiet moments are known from all of the recording."""
         rows = [
             replace(
                 row,
@@ -78,7 +78,7 @@ def recording(path: Path) -> Recording:
 
 
 def read(said: dict[str, Any]) -> Recording:
-    """What `record.py` wrote."""
+    """Read the output of `record.py`."""
     chunks: dict[tuple[int, bool, int, int], list[Chunk]] = defaultdict(list)
     for cell, repeat, block, batch, number, made_up, operations, cost_ns, *probes in said["chunks"]:
         probes_ns = tuple(float(ns) for ns in probes if ns is not None) or None
@@ -102,7 +102,7 @@ def read(said: dict[str, Any]) -> Recording:
 
 
 def agreements(of: Recording, is_first: Half) -> Iterator[tuple[str, bool]]:
-    """Of each toll, whether its two halves are no further apart than their intervals say."""
+    """Yield for each toll whether its two halves agree within their intervals."""
     blocks = of.blocks
     one, other = (of.ledger(lambda block, side=side: is_first(block, blocks) is side) for side in (True, False))  # type: ignore[misc]
     for row in of.rows:
@@ -110,19 +110,19 @@ def agreements(of: Recording, is_first: Half) -> Iterator[tuple[str, bool]]:
             continue
         ratios = [ledger.best_ratio(ledger.by_key[row.key], ledger.by_key[row.against]) for ledger in (one, other)]
         found = [ratio for ratio in ratios if ratio is not None and ratio.is_bounded]
-        # Of what disturbs one half and not the other the two may be apart.
+        # A disturbance of one half alone may separate the two.
         if len(found) == 2 and found[0].moments is found[1].moments:
             change = stats.quotient(*found)
             yield row.key, change.low <= 1 <= change.high
 
 
 def at_most(number: int, of: int, probability: float) -> float:
-    """How likely so many or fewer are."""
+    """Return the chance of this number or fewer."""
     return math.fsum(math.comb(of, k) * probability**k * (1 - probability) ** (of - k) for k in range(number + 1))
 
 
 def test_halves_agree_as_often_as_they_say() -> None:
-    """Over all tolls of all recordings: misses are as many as chance makes of 93 to 99 % intervals."""
+    """Over all tolls of all recordings: as many misses as chance makes of 93 to 99 % intervals."""
     found = [agrees for path in RECORDED for half in HALVES.values() for _, agrees in agreements(recording(path), half)]
     misses = found.count(False)
     print(f"{len(found)} halves of tolls: {misses} apart by more than their intervals say")
@@ -133,7 +133,6 @@ def test_halves_agree_as_often_as_they_say() -> None:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 def test_repeats_are_told_apart_by_nothing(path: Path) -> None:
-    """What was measured beside itself costs what it costs, as far as the recorded machine let that be seen."""
     found = tolls(recording(path).ledger(), {"choice": "the baseline"})
     repeats = [toll for toll in found if toll.row is toll.against and toll.ratio is not None and toll.ratio.is_bounded]
     assert repeats
@@ -142,12 +141,11 @@ def test_repeats_are_told_apart_by_nothing(path: Path) -> None:
 
 
 def test_recordings_are_small() -> None:
-    """They are data that everyone downloads."""
+    """Everyone downloads them."""
     assert MOST_BYTES >= sum(path.stat().st_size for path in RECORDED)
 
 
 def test_a_recording_is_what_was_judged(tmp_path: Path) -> None:
-    """A run that is recorded and replayed has the tolls that it had."""
     neighbour = Disturbance(((0.0, pareto(0.05, 1.4)), (0.3, pareto(0.01, 1.4))))
     with Lab(Kind((neighbour,), best_probe_ns=24_900.0), [Work(20_000), Work(90_000)], 3, blocks=5) as lab:
         lab.measure(5)

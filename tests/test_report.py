@@ -1,4 +1,4 @@
-"""The report as a file: its tables, its safety, and what it weighs."""
+"""The report as a file: its tables, its safety, and its size."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from tollbar.report.html.page import marked, script_json
 
 
 def test_every_row_and_every_reason_is_on_the_page(pages: Pages) -> None:
-    """A failure keeps its row, a left-out combination its reason."""
     text = html.unescape(pages.small.read_text("utf-8"))
     body = text.partition("<main>")[2]
     tables = [part.partition("</table>")[0] for part in body.split("<caption>Every cell of the study")[1:]]
@@ -37,7 +36,6 @@ def test_every_row_and_every_reason_is_on_the_page(pages: Pages) -> None:
 
 
 def test_both_costs_stand_in_the_table_with_the_confidence_that_was_used(pages: Pages) -> None:
-    """Nothing says a confidence that nothing has; a row whose two ratios are apart says so; capacity is named."""
     text = html.unescape(pages.small.read_text("utf-8")).partition("<main>")[2].partition('<script type="appl')[0]
     table = text.partition("<caption>Every cell of the study digests, with its 99.5 % interval")[2].partition(
         "</table"
@@ -48,26 +46,23 @@ def test_both_costs_stand_in_the_table_with_the_confidence_that_was_used(pages: 
     assert 1 == table.count("suffers more from neighbours than its baseline")
     assert "Capacity is one over CPU time per operation" in text
     assert "Intervals are at 99.5 % confidence." in text
-    # Pairs are told from the least to the most.
+    # Pairs are printed from the least to the greatest.
     assert "×\u00a00.37 to ×\u00a00.93" in text
 
 
 def test_every_source_is_named_with_its_date(pages: Pages) -> None:
-    """Who says so, where, in what words, when; and whether the clause was read again."""
     text = html.unescape(pages.small.read_text("utf-8"))
     assert "IETF, RFC 6151 section 2: “not where collision resistance is required” (seen 2026-11-21)" in text
     assert "“not for generating signatures” (seen 2026-11-21; clause not re-read)" in text
 
 
 def test_memory_stands_beside_the_password_hashes_only(pages: Pages) -> None:
-    """Kilobytes of buffers are no property of a hash function."""
     text = pages.small.read_text("utf-8").partition("<main>")[2]
     assert 1 == text.count("Memory beside CPU")
     assert text.index("Memory beside CPU") > text.index('id="study-passwords"')
 
 
 def test_the_commands_to_do_it_again(pages: Pages) -> None:
-    """The run's own command with its seed, and what to do with what is there."""
     text = pages.small.read_text("utf-8")
     for command in (
         "tollbar run digests passwords --seed 20261121",
@@ -79,7 +74,6 @@ def test_the_commands_to_do_it_again(pages: Pages) -> None:
 
 
 def test_nothing_from_outside_becomes_markup(tmp_path: Path) -> None:
-    """Names, questions, reasons and notes are text, in the page and in the charts' data alike."""
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     study = digests()
     rows = tuple(replace(r, title=evil, reason=evil if r.reason else None) for r in study.study.rows)
@@ -103,7 +97,6 @@ def test_nothing_from_outside_becomes_markup(tmp_path: Path) -> None:
 
 
 def test_the_page_loads_nothing(pages: Pages) -> None:
-    """No address in anything that a browser would fetch, and a policy that would refuse it."""
     text = pages.small.read_text("utf-8").replace(bundle.script(), "")
     assert [] == re.findall(r"https?://", text)
     assert {"data:,"} == {a for a in re.findall(r'(?:src|href)="([^"]*)"', text) if not a.startswith("#")}
@@ -130,7 +123,7 @@ def test_headings_are_in_order_and_tables_are_named(pages: Pages, page: str) -> 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("page", ["small", "served"])
 def test_the_charts_are_valid_vega_lite(pages: Pages, page: str) -> None:
-    """The schema that is not asked while a page is made is asked here."""
+    """Making a page does not check the schema, so it is checked here."""
     import altair as alt
 
     text = str(getattr(pages, page).read_text("utf-8"))
@@ -143,7 +136,6 @@ def test_the_charts_are_valid_vega_lite(pages: Pages, page: str) -> None:
 
 
 def test_templates_are_loaded_only_for_a_report() -> None:
-    """What the terminal and the document need starts without them."""
     program = (
         "import sys, tollbar.report.terminal, tollbar.report.html; print(*{'altair', 'jinja2'} & sys.modules.keys())"
     )
@@ -151,7 +143,6 @@ def test_templates_are_loaded_only_for_a_report() -> None:
 
 
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure leaves the old file and no scraps; what is written is an ordinary readable file."""
     path = tmp_path / "report.html"
     write_atomically(path, "old")
     assert 0o444 == stat.S_IMODE(path.stat().st_mode) & 0o444
@@ -169,7 +160,6 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
 def test_the_runtime_is_kept_and_a_cache_that_cannot_be_written_is_no_obstacle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Made once in the user's cache; where that is a file, made and used all the same."""
     made: list[str] = []
 
     def make() -> str:
@@ -186,28 +176,25 @@ def test_the_runtime_is_kept_and_a_cache_that_cannot_be_written_is_no_obstacle(
     assert ["once", "once"] == made
 
 
-# Of the run that one of the pages is of, which takes a while to make up.
+# The run of one of the pages takes a while to make.
 @pytest.mark.xdist_group("pages")
 def test_a_page_of_a_thousand_rows_is_not_heavy(tmp_path: Path) -> None:
-    """A few megabytes; how long it takes is a figure of the bench's."""
+    """A few megabytes; the time is a figure of the bench's."""
     report.write(large(), tmp_path / "large.html")
     assert (tmp_path / "large.html").stat().st_size < 5_000_000
 
 
 def test_backticks_become_code_and_nothing_else_becomes_markup() -> None:
-    """Catalogue and studies write code between backticks, and markup there is text as anywhere."""
     assert "a &lt;b&gt; <code>c &lt;i&gt;</code>" == marked("a <b> `c <i>`")
 
 
 def test_script_json_cannot_end_its_element() -> None:
-    """What a string holds comes back the same, and never as a tag."""
     written = script_json({"a": "</script><!--&\u2028"})
     assert "<" not in written
     assert {"a": "</script><!--&\u2028"} == json.loads(written)
 
 
 def test_the_top_has_answers_and_neither_seed_nor_contents(pages: Pages) -> None:
-    """The seed is for who does it again."""
     top, _, rest = pages.small.read_text("utf-8").partition("<body>")[2].partition("</header>")
     assert "SHA-256 (acceptable, 128 bits): 174 ns of CPU per digest" in top
     assert "20261121" not in top

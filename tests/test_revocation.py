@@ -1,4 +1,4 @@
-"""Revocation lists: every server refuses by them alike, and none lets a client in for want of one."""
+"""Revocation lists: all servers refuse the same certificates, and none accepts a client without its list."""
 
 from __future__ import annotations
 
@@ -23,29 +23,32 @@ from tollbar.lab.tls.certificates import Certificate
 SERVERS = sorted(name for name, server in servers.all_servers().items() if server.frontend.name == "web")
 KIND, OTHER_KIND = "ecdsa-p256", "rsa-2048"
 CHOICES = ["tls-1.2", "tls-1.3"]
-# What has a server read its configuration again; the embedded one never does.
+# Signals to read the configuration again; the embedded server never does.
 RELOADED_BY = {"httpd": signal.SIGUSR1, "nginx": signal.SIGHUP}
-# Sessions that a server resumes without looking at the list that it has read since: nginx's memory of them outlives its
-# workers, and neither OpenSSL nor nginx looks a resumed session's certificate up again.
+# Sessions that a server resumes without checking its current list: nginx's session memory outlives its workers, and
+# neither OpenSSL nor nginx checks a resumed session's certificate again.
 OUTLIVE_A_LIST = {("nginx", "session-id")}
 
 
 def started(at: Sandbox, name: str, choice: str, resumption: str = "none") -> driver.StartedServer:
-    """The server, which is to look clients' certificates up."""
+    """Start a server that checks clients' certificates."""
     found = here(name)
     asked = {"choice": choice, "client-certificate": KIND, "revocation": "list", "resumption": resumption}
     return start(at, found, provider_of(found.server), {**SETTINGS, "key-exchange": "ecdhe-p256", **asked})
 
 
 def client(leaf: Certificate) -> ssl.SSLContext:
-    """One that shows this certificate."""
+    """Return a client context with this certificate."""
     context = anything_goes()
     context.load_cert_chain(leaf.chain, leaf.key)
     return context
 
 
 def is_served(server: driver.StartedServer, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> bool:
-    """Whether it is given the page; else the handshake ends, or nginx says so in HTTP. It is up in either case."""
+    """Return whether the client gets the page; otherwise the handshake ends, or nginx refuses in HTTP.
+
+    Check that the server is up in either case.
+    """
     try:
         status = ask(server.address, context, session=session).status
     except ConnectionRefusedError:
@@ -58,7 +61,7 @@ def is_served(server: driver.StartedServer, context: ssl.SSLContext, session: ss
 
 
 def put(made: Certificates, revoked: Certificate) -> None:
-    """Has the list name this certificate, in place of the one that it names otherwise."""
+    """Make the list name this certificate instead of its usual one."""
     kind = certificates.AUTHORITY[KIND]
     listed = certificates._revoking(revoked, made._authorities[kind], authority=kind)
     made.revocations(KIND).file.write_bytes(listed)
@@ -67,7 +70,6 @@ def put(made: Certificates, revoked: Certificate) -> None:
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_certificate_on_the_list_is_refused_and_another_served(at: Sandbox, name: str, choice: str) -> None:
-    """By a list that is good."""
     made = certificates_of(at)
     with started(at, name, choice) as server:
         assert is_served(server, client(made.client(KIND)))
@@ -79,7 +81,7 @@ def test_a_certificate_on_the_list_is_refused_and_another_served(at: Sandbox, na
 def test_a_list_that_has_expired_lets_no_client_in(
     at: Sandbox, name: str, choice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may lack what was revoked since it should have been renewed."""
+    """Revocations since its expiry may be missing."""
     made = certificates_of(at)
     known = client(made.client(KIND))
     revoked = made.revocations(KIND).revoked
@@ -96,7 +98,6 @@ def test_a_list_that_has_expired_lets_no_client_in(
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", SERVERS)
 def test_the_list_of_another_authority_lets_no_client_in(at: Sandbox, name: str, choice: str) -> None:
-    """It says nothing of the certificates of this one."""
     made = certificates_of(at)
     known = client(made.client(KIND))
     made.revocations(KIND).file.write_bytes(made.revocations(OTHER_KIND).file.read_bytes())
@@ -107,7 +108,7 @@ def test_the_list_of_another_authority_lets_no_client_in(at: Sandbox, name: str,
 @pytest.mark.parametrize("missing", ["no file", "nothing in it", "no list in it"])
 @pytest.mark.parametrize("name", SERVERS)
 def test_without_its_list_a_server_lets_no_client_in(at: Sandbox, name: str, missing: str) -> None:
-    """It does not start, but for two that first find out about another file's content with their first client."""
+    """The server does not start; two servers notice the content of another file only with their first client."""
     made = certificates_of(at)
     known, file = client(made.client(KIND)), made.revocations(KIND).file
     if missing == "no file":
@@ -129,7 +130,7 @@ def test_without_its_list_a_server_lets_no_client_in(at: Sandbox, name: str, mis
 def test_a_session_does_not_outlive_the_list_of_its_server(
     at: Sandbox, name: str, choice: str, resumption: str
 ) -> None:
-    """Servers read their list as they start, and look up who comes for the first time: a start ends every session."""
+    """Servers read their list as they start, and check new clients only, so a start must end every session."""
     made = certificates_of(at)
     leaf = made.client(KIND)
     made.revocations(KIND)
@@ -149,7 +150,6 @@ def test_a_session_does_not_outlive_the_list_of_its_server(
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", sorted(RELOADED_BY))
 def test_a_server_that_is_told_to_reads_the_new_list(at: Sandbox, name: str, choice: str, resumption: str) -> None:
-    """The sessions that it still resumes then are those that the documentation names."""
     made = certificates_of(at)
     leaf = made.client(KIND)
     made.revocations(KIND)
@@ -160,7 +160,7 @@ def test_a_server_that_is_told_to_reads_the_new_list(at: Sandbox, name: str, cho
         _, main, *workers = proc.tree(server.components["web"])
         os.kill(main, RELOADED_BY[name])
         end_s = time.monotonic() + PATIENCE_S
-        # Those of before serve for a while beside the new ones.
+        # Old workers serve for a while next to the new ones.
         while is_served(server, client(leaf)) or {*workers} & {*proc.tree(server.components["web"])}:
             assert time.monotonic() < end_s, "the new list is not used"
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What another machine answers: whatever it is, the lab says it in one line or in a row, and goes on or ends."""
+"""Answers of another machine: the lab reports each in one line or in a row, and goes on or ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FOUND: dict[str, Any] = {"versions": {}, "programs": {}, "tools": {}, "places": 
 
 
 class Says:
-    """A machine that answers every question with one line."""
+    """Machine that gives the same line for every question."""
 
     def __init__(self, line: bytes) -> None:
         self._line = line
@@ -45,7 +45,7 @@ class Says:
 
 
 def node(at: Sandbox, line: bytes) -> Node:
-    """A machine of the role `web` that answers so."""
+    """Return a machine of the role `web` with this answer."""
     return Node(RoleMachine("web", "192.0.2.7"), at, Says(line), said={"directory": "/there"})  # type: ignore[arg-type]
 
 
@@ -63,7 +63,6 @@ def done(said: Any) -> bytes:
     ids=lambda line: line[:40].decode(errors="replace"),
 )  # fmt: skip
 def test_what_no_agent_answers_is_a_machine_that_is_lost(at: Sandbox, line: bytes) -> None:
-    """One line, whatever it is."""
     with pytest.raises((TollbarError, NotStarted), match=LOST):
         node(at, line).ask("find", server="embedded")
 
@@ -91,19 +90,18 @@ def test_what_no_agent_answers_is_a_machine_that_is_lost(at: Sandbox, line: byte
     ],
 )  # fmt: skip
 def test_an_answer_of_another_kind_is_none(at: Sandbox, what: str, said: Any) -> None:
-    """What the lab takes apart is of the types that it takes it for."""
+    """The lab uses parts of an answer only if their types are right."""
     with pytest.raises(TollbarError, match=f"{LOST}it answers what no agent answers to `{what}`"):
         node(at, done(said)).ask(what)
 
 
 @pytest.mark.parametrize(("what", "said"), [("hello", HELLO), ("find", FOUND), ("fault", None), ("log", "a\x1bb\n")])
 def test_what_an_agent_answers_is_handed_on(at: Sandbox, what: str, said: Any) -> None:
-    """As it is; a log may hold anything."""
+    """A log may hold anything."""
     assert said == node(at, done(said)).ask(what)
 
 
 def test_no_reason_steers_a_terminal(at: Sandbox) -> None:
-    """Nor does a name, which is refused."""
     with pytest.raises(NotStarted, match=r"on web \(192\.0\.2\.7\): a�\[2Jb c"):
         node(at, json.dumps({"not_started": ["failed", "a\x1b[2Jb\nc"]}).encode()).ask("find")
     with pytest.raises(TollbarError, match=r"�\[2J$"):
@@ -115,13 +113,12 @@ def test_no_reason_steers_a_terminal(at: Sandbox) -> None:
 
 
 def of_libcrypto(path: Path, *, is_encrypted: bool = False) -> Request:
-    """What is asked for: the embedded server on this library."""
+    """Return a request for the embedded server on this library."""
     provider = Provider("libcrypto", "OpenSSL", "libcrypto", str(path), (), {})
     return Request(servers.here(servers.all_servers()["embedded"]), provider, {}, is_encrypted=is_encrypted)
 
 
 def test_every_library_is_told_by_its_digest(at: Sandbox, tmp_path: Path) -> None:
-    """Of each that is named there is one, and of an encrypted connection there is a library."""
     paths = [tmp_path / name for name in ("libcrypto.so.3", "libssl.so.3")]
     for path in paths:
         path.write_text(path.name)
@@ -146,7 +143,7 @@ def test_every_library_is_told_by_its_digest(at: Sandbox, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["libcrypto.so.3", "fifo"])
 def test_no_path_that_a_machine_names_is_waited_for(at: Sandbox, tmp_path: Path, name: str) -> None:
-    """What is read here is an ordinary file, and is a library of TLS by its name: others may never end."""
+    """Only a regular file named as a library of TLS is read, because other reads may never end."""
     os.mkfifo(tmp_path / name)
     said = {"proved": {"libcrypto": str(tmp_path / name)}, "digests": {str(tmp_path / name): "00"}}
     with pytest.raises(NotStarted, match=r"is another file than here|is not told by its digest"):
@@ -155,5 +152,5 @@ def test_no_path_that_a_machine_names_is_waited_for(at: Sandbox, tmp_path: Path,
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev", "/no/such/file", "\0"])
 def test_what_is_no_ordinary_file_has_no_digest(path: str) -> None:
-    """It would not end, or is not there."""
+    """Reading it would not end, or the file does not exist."""
     assert "" == loading.digest(path)

@@ -1,4 +1,4 @@
-"""Parts of a server on machines of their own: made up here, in network namespaces joined by a bridge."""
+"""Parts of a server on machines of their own: network namespaces joined by a bridge."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tollbar.catalog import servers
 LAB = Path(__file__).with_name("roles_lab.py")
 
 
-# For the directories of a run beside the first one: each has the same ports.
+# For further directories of a run: each has the same ports.
 MORE_ADDRESSES = ("10.79.0.14", "10.79.0.24", "10.79.0.34")
 
 
 class Machines:
-    """A bridge's namespace, from which the lab asks, and one for each role."""
+    """Network of a bridge's namespace, from which the lab asks, and one namespace for each role."""
 
     def __init__(self) -> None:
         self._tag = f"roles{os.getpid()}"
@@ -90,8 +90,8 @@ def machines() -> Iterator[Machines]:
     made.remove()
 
 
-# On a busy machine packets are sent twice, and what servers do by themselves is more of a chunk; what is wrong is so
-# each time.
+# On a busy machine packets are sent twice, and servers' background work is a larger part of a chunk; a wrong count is
+# wrong each time.
 ATTEMPTS = 5
 
 
@@ -106,7 +106,8 @@ def _trial(machines: Machines, tmp_path: Path, text: str, choice: str, *roles: s
 
 @pytest.mark.share(0)
 def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_path: Path) -> None:
-    """What the client's kernel counts is what a packet socket sees; connecting, and TLS, are a round trip each."""
+    """The client's kernel must count the packets that a packet socket sees; connecting and TLS are a round trip
+    each."""
     for choice, round_trips in (("plaintext", 2), ("tls-1.3", 3)):
         for _ in range(ATTEMPTS):
             said = _trial(machines, tmp_path, STUDY, choice, "web")
@@ -115,7 +116,7 @@ def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_pa
         assert said["captured"]["round-trips"] == said["network"]["round-trips"] == round_trips * said["operations"]
         assert said["captured"]["sent"] == said["network"]["sent"]
         if choice == "plaintext":
-            # The end of the server's side counts as a byte where nothing looks at the connection again.
+            # The end of the server's side counts as a byte if the connection is never read again.
             more = said["network"]["received"] - said["captured"]["received"]
             assert 0 <= more <= said["operations"] // 20
         assert 0 < said["round_trip_ns"]["web"] < 1e9
@@ -130,7 +131,7 @@ def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_pa
     ],
 )
 def test_the_parts_are_the_whole(machines: Machines, tmp_path: Path, varied: str, parts: set[str]) -> None:
-    """Accounts read on each machine add up to the clocks of all that runs there, within one per cent."""
+    """The tolerance is one per cent of the clocks of all processes."""
     for name in ("httpd", "postgresql-accounts", "mit"):
         if not isinstance(servers.find({**servers.all_servers(), **servers.services()}[name]), servers.Installed):
             lacking(f"{name} is not installed")
@@ -152,7 +153,7 @@ def _run(machines: Machines, tmp_path: Path, *words: str) -> subprocess.Popen[st
 
 
 def _until_served(machines: Machines) -> int:
-    """Waits for a server on the other machine; says which process is the agent."""
+    """Wait for a server on the other machine, and return the process of the agent."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         words = {pid: _words(pid) for pid in machines.pids("web")}
@@ -173,7 +174,6 @@ def _words(pid: int) -> list[bytes]:
 
 @pytest.mark.share(0)
 def test_a_lost_machine_ends_the_run_which_goes_on(machines: Machines, tmp_path: Path) -> None:
-    """The batch under way is lost, the run says so, nothing is left there, and it is resumed with the same roles."""
     (tmp_path / "one.toml").write_text(STUDY)
     lab = _run(machines, tmp_path, "one.toml", "--blocks", "5")
     os.kill(_until_served(machines), signal.SIGKILL)
@@ -195,7 +195,6 @@ def test_a_lost_machine_ends_the_run_which_goes_on(machines: Machines, tmp_path:
 @pytest.mark.share(1)
 @pytest.mark.parametrize("what", ["lab", "network"])
 def test_nothing_is_left_there(machines: Machines, tmp_path: Path, what: str) -> None:
-    """Whether the lab is killed, or the network between the two is gone: all that ran there ends."""
     (tmp_path / "one.toml").write_text(STUDY)
     lab = _run(machines, tmp_path, "one.toml", "--blocks", "5")
     _until_served(machines)
@@ -212,7 +211,6 @@ def test_nothing_is_left_there(machines: Machines, tmp_path: Path, what: str) ->
 
 @pytest.mark.share(0)
 def test_a_run_is_made_where_its_study_says(machines: Machines, tmp_path: Path) -> None:
-    """Its parts are on machines of their own, and it is resumed there without a word on the command line."""
     role, _, at = machines.roles("web")[0].partition("=")
     (tmp_path / "one.toml").write_text(f"{STUDY}[roles]\n{role} = {json.dumps(at)}\n")
     command = [*machines.inside("hub"), str(TOLLBAR), "run", "--no-report"]

@@ -1,4 +1,4 @@
-"""Roles as the command line and studies say them: what is read, what is refused, and whose word counts."""
+"""Roles on the command line and in studies: syntax, refusals, and precedence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ def test_roles_that_cannot_be(said: str, expected: str) -> None:
 
 
 def test_a_study_without_servers_has_no_roles(tmp_path: Path) -> None:
-    """Refused before a run is made."""
     words = [str(TOLLBAR), "run", "digests", "--roles", "web=10.0.0.1", "--runs", str(tmp_path / "runs")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (2, False) == (done.returncode, (tmp_path / "runs").exists())
@@ -66,7 +65,6 @@ def test_a_study_without_servers_has_no_roles(tmp_path: Path) -> None:
     ],
 )
 def test_roles_of_a_study_that_cannot_be(said: str, where: str, expected: str) -> None:
-    """One line with the file and the key."""
     with pytest.raises(TollbarError) as error:
         study.read("one", f"{STUDY}[roles]\n{said}\n", where="one.toml")
     assert (where, True) == (error.value.where, expected in error.value.what)
@@ -74,7 +72,6 @@ def test_roles_of_a_study_that_cannot_be(said: str, where: str, expected: str) -
 
 
 def test_a_study_says_roles_in_the_words_of_the_command_line() -> None:
-    """And in a document: the words behind each role are the same."""
     text = re.findall(r"<!-- roles -->\n```toml\n(.*?)```", ROLES.read_text("utf-8"), re.DOTALL)[0]
     one = study.read("one", STUDY + text, where="one.toml")
     assert one.places == read_places(["client=192.0.2.1,web=192.0.2.7 by ssh bench@192.0.2.7"])
@@ -84,7 +81,6 @@ def test_a_study_says_roles_in_the_words_of_the_command_line() -> None:
 
 
 def test_a_run_has_the_same_roles_for_all_studies() -> None:
-    """Those of the command line take the place of all that studies say."""
     one, other, none = (
         study.read(name, STUDY + said, where=name)
         for name, said in (("one", '[roles]\nweb = "10.0.0.1"'), ("other", '[roles]\nweb = "10.0.0.2"'), ("none", ""))
@@ -99,7 +95,7 @@ def test_a_run_has_the_same_roles_for_all_studies() -> None:
 
 
 def test_a_study_with_roles_is_no_fleets(tmp_path: Path) -> None:
-    """Each node of a fleet measures the whole by itself: refused as on the command line, before anything is made."""
+    """Each node of a fleet measures the whole by itself."""
     (tmp_path / "one.toml").write_text(STUDY + '[roles]\nweb = "10.0.0.1"')
     words = [str(TOLLBAR), "run", "one.toml", "--cluster", "ray"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, cwd=tmp_path)

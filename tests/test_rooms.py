@@ -1,4 +1,4 @@
-"""Ten rooms: the package has no other folders, and each of the twelve written changes has one."""
+"""Ten rooms: the package has no other folders, and each of the twelve documented changes has one room."""
 
 from __future__ import annotations
 

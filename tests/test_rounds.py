@@ -1,5 +1,4 @@
-"""Rounds of a batch on a virtual core: waiting for a quiet moment, rounds that stand for lost ones, and who is
-where."""
+"""Rounds of a batch on a virtual core: waits for quiet, extra rounds for lost ones, and members' places."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ QUIET_NS, BUSY_NS = 100.0, 1000.0
 
 
 class Clock:
-    """Advanced by sleeping alone."""
+    """Clock that only sleeping advances."""
 
     def __init__(self) -> None:
         self.now_s, self.slept = 0.0, 0
@@ -39,7 +38,7 @@ class Clock:
 
 
 class Probe:
-    """Says of each reading, by its number, whether it was quiet; None once it has ended."""
+    """Probe whose readings are quiet by number; None once it has ended."""
 
     is_plain = True
 
@@ -81,14 +80,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_a_quiet_moment_is_waited_for_some_milliseconds(
     clock: Clock, is_quiet: Callable[[int], bool | None], at_most_s: float, expected: bool, slept: int
 ) -> None:
-    """Half a millisecond apart it is asked again, until it is quiet, the wait is over or the probe has ended."""
+    """It is asked every half millisecond until it is quiet, the wait is over or the probe has ended."""
     made: Any = Probe(is_quiet)
     assert expected is Rounds([], HOW, random.Random(1), made, WATCH)._wait(at_most_s)
     assert slept == clock.slept
 
 
 class Answering:
-    """A session with chunks of a microsecond."""
+    """Session with chunks of a microsecond."""
 
     def __init__(self, asked: list[Any]) -> None:
         self.pid, self._asked = 7, asked
@@ -101,7 +100,7 @@ class Answering:
 
 
 def up(name: str, asked: list[Any] | None = None, repeat: bool = False, **work: Any) -> Member:
-    """A member that is up and warm, held against `a`."""
+    """Return a member that is up and warm, compared with `a`."""
     cell: Any = SimpleNamespace(key=name, against="a", study="s", memory_bytes=0)
     session: Any = Answering([] if asked is None else asked)
     return Member(Visit(cell, repeat, 0, 0), session=session, work=Work((), {}, **{"core": None, **work}))
@@ -109,9 +108,9 @@ def up(name: str, asked: list[Any] | None = None, repeat: bool = False, **work: 
 
 @pytest.mark.usefixtures("clock")
 def test_as_many_rounds_are_made_up_as_were_lost() -> None:
-    """A round in which one of two that are compared was disturbed is lost to both; chunks that stand for it say so."""
+    """A round in which one of two compared members was disturbed is lost to both; extra chunks are marked."""
     both = [up("a"), up("b")]
-    # Asked once before the first chunk, and after each: of the second round its first chunk has a busy probe behind it.
+    # Asked once before the first chunk, and after each: the first chunk of the second round has a busy probe behind it.
     made: Any = Probe(lambda n: n != 3)
     of = Rounds(both, HOW, random.Random(1), made, WATCH)
     of.first_tries()
@@ -131,7 +130,6 @@ def test_as_many_rounds_are_made_up_as_were_lost() -> None:
 def test_nothing_is_made_up_beyond_the_budget_or_twice(
     monkeypatch: pytest.MonkeyPatch, left_s: float, made_up: int
 ) -> None:
-    """Each that takes part has its chunk, and no more rounds than were planned are made up."""
     both = [up("a"), up("b")]
     made: Any = Probe(lambda n: n > 8 and n % 3 == 0)
     of = Rounds(both, HOW, random.Random(1), made, WATCH)
@@ -143,7 +141,6 @@ def test_nothing_is_made_up_beyond_the_budget_or_twice(
 
 @pytest.mark.usefixtures("clock")
 def test_a_core_that_is_not_quiet_has_nothing_made_up() -> None:
-    """The time that was waited is spent."""
     both, budget = [up("a"), up("b")], Budget(0.02)
     made: Any = Probe(lambda n: False)
     of = Rounds(both, HOW, random.Random(1), made, WATCH)
@@ -154,7 +151,7 @@ def test_a_core_that_is_not_quiet_has_nothing_made_up() -> None:
 
 
 def test_a_budget_is_a_quarter_of_all() -> None:
-    """A third of what was measured as planned."""
+    """A quarter of all is a third of the planned time."""
     budget = Budget()
     budget.earn(3.0)
     budget.earn(6.0)
@@ -165,7 +162,6 @@ def test_a_budget_is_a_quarter_of_all() -> None:
 def test_what_begins_elsewhere_has_its_runner_there(
     monkeypatch: pytest.MonkeyPatch, begins_on: int | None, first: int
 ) -> None:
-    """Until it is warm; else it is at once where it is measured."""
     seen: list[Any] = []
     account = Account(7)
 
@@ -196,7 +192,7 @@ def test_what_begins_elsewhere_has_its_runner_there(
 
 
 def test_a_phase_is_longer_on_a_core_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There and back again; what the client waited meanwhile is its own."""
+    """The move there and back counts; the client's waits in it are its own."""
     moved: list[Any] = []
     waits = iter((100, 450))
     monkeypatch.setattr(members.proc, "keep_on", lambda root, core: moved.append((root, core)))
@@ -208,7 +204,6 @@ def test_a_phase_is_longer_on_a_core_of_its_own(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_server_s_memory_is_that_of_its_components() -> None:
-    """A runner's is what its first operation took."""
     component = ComponentRecord(cpu_ns=1, memory_bytes=40)
     load = LoadRecord(requests=1, wall_ns=9, components={"web": component, "db": component})
     for of, expected in ((load, 80), (None, 7)):
@@ -223,7 +218,6 @@ def test_a_server_s_memory_is_that_of_its_components() -> None:
 
 
 def test_each_cell_is_proved_by_its_own_workload(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what starts servers, and what asks runners."""
     asked: list[object] = []
 
     def prove(cell: object, seed: int, given: Any) -> SimpleNamespace:

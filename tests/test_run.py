@@ -1,4 +1,4 @@
-"""Runs from end to end, and what becomes of them when something ends them."""
+"""Runs from end to end, and their interruptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from tollbar.core.stats import FEWEST_BLOCKS
 
 
 def test_a_fake_run_finds_what_the_fake_put_in(fake_runs: Path) -> None:
-    """×2 comes out as ×2, the same comes out as free, and the document has the promised form."""
     document = json.loads((fake_runs / "one" / "said.json").read_text())
     assert {"schema", "run", "fingerprint", "studies"} <= set(document)
     (study,) = document["studies"]
@@ -37,16 +36,16 @@ def test_a_fake_run_finds_what_the_fake_put_in(fake_runs: Path) -> None:
     assert ["still true"] == [claim["verdict"] for claim in study["claims"]]
     results = [result for result in study["results"] if result["metric"] == "cpu"]
     assert {"fake 1.0"} == {result["provider"] for result in results}
-    # Of the planned ones those that had a quiet round, or all, noisy.
+    # Planned blocks with a quiet round, or all of them if noisy.
     assert all(FEWEST_BLOCKS <= result["blocks"] <= BLOCKS for result in results)
 
 
 @pytest.mark.share(0)
 def test_the_same_seed_makes_the_same_run(tollbar: Tollbar, fake_study: Path, fake_runs: Path, tmp_path: Path) -> None:
-    """Order and data of the first tries depend on the seed alone, so that a run can be made again."""
+    """This holds for order and data of the first tries, so that a run can be repeated."""
     one = fake_runs / "one"
     seed = json.loads((one / "run.json").read_text())["seed"]
-    # Started, so that its sets have another order than those of the first.
+    # A started process has another order of sets than the first.
     words = [command(), "run", str(fake_study), "--seed", str(seed), "--no-report", "--runs", str(tmp_path / "again")]
     assert 0 == subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=PATIENCE_S).returncode
     (again,) = (tmp_path / "again").iterdir()
@@ -56,20 +55,19 @@ def test_the_same_seed_makes_the_same_run(tollbar: Tollbar, fake_study: Path, fa
 
 
 def _first_tries(tollbar: Tollbar, run: Path) -> list[tuple[object, ...]]:
-    """What was measured in the planned blocks, but for rounds that were made up, of which the machine decides."""
+    """Return the measurements of the planned blocks, without extra rounds, which depend on the machine."""
     rows = json.loads(tollbar("export", run, "--format", "json").stdout)
     names = ("choice", "repeat", "block", "batch", "round", "operations", "cpu_ns")
     return [tuple(row[name] for name in names) for row in rows if not row["made_up"] and row["block"] < BLOCKS]
 
 
-# A machine that others use may be too uneven for a while: what it leaves unclear is no untruth. One that always is is
-# not fit, and neither is a lab that finds a difference where there is none as often as the truth.
+# A shared machine may be too uneven for a while, and an unclear result is not wrong. A machine that is always unclear
+# is unfit, and a lab that is wrong as often as it is right fails.
 SELF_TESTS = 10
 
 
 @pytest.mark.share(0)
 def test_the_self_test_tells_the_truth(tollbar: Tollbar) -> None:
-    """On this machine, now: ×2.00 within 0.5 %, and no difference where there is none."""
     right = wrong = 0
     for _ in range(SELF_TESTS):
         (study,) = json.loads(tollbar("run", "self-test", "--json", "--no-report").stdout)["studies"]
@@ -84,7 +82,6 @@ def test_the_self_test_tells_the_truth(tollbar: Tollbar) -> None:
 
 
 def test_a_failed_cell_is_a_row_and_a_status(tollbar: Tollbar, fake_study: Path) -> None:
-    """A runner that crashes leaves rows without numbers, a report, and exit status 1."""
     done = tollbar("run", fake_study, "--json", env={"FAKE_FAULT": "chunk:crash"})
     document = json.loads(done.stdout)
     assert 1 == done.returncode
@@ -95,8 +92,8 @@ def test_a_failed_cell_is_a_row_and_a_status(tollbar: Tollbar, fake_study: Path)
     assert "SIGSEGV" in (fake_study.parent / document["run"] / "report.html").read_text()
 
 
-# So many, from a run's start to its end: each a random while after so many batches as were there at the last one, or
-# one more. Each run is ended twice, and then goes on.
+# Kills of a run, from its start to its end: each a random time after a number of batches equal to the last one's, or
+# one more. Each run is killed twice, and then finished.
 KILLS = share.of(6, 20)
 MOST_LATER_S = 0.5
 # Two cells and a repeat.
@@ -105,7 +102,6 @@ BATCH = 3
 
 @pytest.mark.share(0)
 def test_a_kill_at_any_moment_loses_nothing(short_study: Path, tmp_path: Path) -> None:
-    """After SIGKILL every committed batch is there, no process is left, and the run can be finished."""
     chance = random.Random(11)
     with_trials = 0
     for number in range(KILLS):
@@ -126,46 +122,46 @@ def test_a_kill_at_any_moment_loses_nothing(short_study: Path, tmp_path: Path) -
                 process.poll() is not None or batches_there(runs) >= batches
             )
         )
-        # Some at once, when the run is certainly not at its end.
+        # Some strike at once, when the run is certainly not at its end.
         time.sleep(chance.uniform(0.0, MOST_LATER_S) if number % 4 else 0.0)
         process.kill()
         process.wait()
         assert [] == marked_processes(mark)
         if not runs_in(runs):
-            continue  # Killed before there was a run: then there is nothing to lose.
+            continue  # Killed before there was a run: nothing can be lost.
         (run,) = runs_in(runs)
         after = trials_of(run)
         assert before == after[: len(before)]
-        # There whole or not at all.
+        # A batch is there whole or not at all.
         assert 0 == len(after) % BATCH
         with_trials += 0 < len(after) < BATCH * SHORT_BLOCKS
         if number % 2:
             finish(run)
             assert after == trials_of(run)[: len(after)]
             assert BATCH * SHORT_BLOCKS == len(trials_of(run))
-    # Kills that all came too early, or too late, would have shown nothing.
+    # If all kills came too early or too late, the test would show nothing.
     assert with_trials >= 1
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The runs that were begun here."""
+    """Return the runs that were begun here."""
     return [path.parent for path in folder.glob("*/run.json")]
 
 
 def batches_there(folder: Path) -> int:
-    """How many batches of the one run are on the disk."""
+    """Return the number of batches of the one run on the disk."""
     return max((len(trials_of(run)) // BATCH for run in runs_in(folder)), default=0)
 
 
 def finish(run: Path) -> None:
-    """Goes on with a run to its end."""
+    """Resume a run and finish it."""
     words = [command(), "run", "--resume", str(run), "--json", "--no-report", "--blocks", str(SHORT_BLOCKS)]
     done = forked.run(words, run)
     assert 0 == done.returncode, done.stderr
 
 
 def test_a_run_is_not_resumed_on_an_upgraded_library(tollbar: Tollbar, short_study: Path, tmp_path: Path) -> None:
-    """Its cells have the same coordinates, and two versions in one row would be neither's cost."""
+    """The cells have equal coordinates, but a row of two versions would be neither's cost."""
     assert 0 == tollbar("run", str(short_study), "--no-report", "--blocks", "1").returncode
     (run,) = runs_in(tmp_path / "runs")
     said = json.loads((run / "run.json").read_text())
@@ -180,7 +176,6 @@ def test_a_run_is_not_resumed_on_an_upgraded_library(tollbar: Tollbar, short_stu
 def test_a_run_that_another_version_goes_on_with_names_both(
     tollbar: Tollbar, short_study: Path, tmp_path: Path
 ) -> None:
-    """In a warning, in the run and on its page."""
     assert 0 == tollbar("run", str(short_study), "--no-report", "--blocks", "1").returncode
     (run,) = runs_in(tmp_path / "runs")
     said = json.loads((run / "run.json").read_text())
@@ -196,7 +191,7 @@ def test_a_run_that_another_version_goes_on_with_names_both(
 @pytest.mark.share(1)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_what_runners_started_ends_with_the_lab(fake_study: Path, tmp_path: Path, how: signal.Signals) -> None:
-    """Runners that have started others, in sessions of their own: none is left when the lab is ended."""
+    """The runners have started others, in sessions of their own."""
     mark = f"grandchildren-{os.getpid()}-{how.name}"
     process = subprocess.Popen(
         [command(), "run", str(fake_study), "--no-report", "--blocks", "200"],
@@ -205,7 +200,7 @@ def test_what_runners_started_ends_with_the_lab(fake_study: Path, tmp_path: Path
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    # The lab, and for each runner of the batch its guard, itself and what it has started in each chunk but two.
+    # The lab, and for each runner of the batch its guard, the runner, and its children of all chunks but two.
     wait_for(lambda: len(proc.tree(process.pid)) > 1 + 4 * 3)
     process.send_signal(how)
     process.wait(PATIENCE_S)
@@ -213,7 +208,7 @@ def test_what_runners_started_ends_with_the_lab(fake_study: Path, tmp_path: Path
 
 
 def wait_for(found: Callable[[], object]) -> None:
-    """Waits for something that is to come."""
+    """Wait for an expected condition."""
     deadline = time.monotonic() + PATIENCE_S
     while not found():
         assert time.monotonic() < deadline
@@ -221,13 +216,12 @@ def wait_for(found: Callable[[], object]) -> None:
 
 
 def test_an_interrupt_says_how_to_go_on(short_study: Path, tmp_path: Path) -> None:
-    """Ctrl-C ends the run with status 130 and the command that takes it up again."""
     process = subprocess.Popen(
         [command(), "run", str(short_study), "--no-report", "--blocks", "200"],
         cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert process.stderr is not None
-    # From the line that names its directory on, there is a run to go on with.
+    # Once the line that names its directory is printed, the run can be resumed.
     assert any("  data  " in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     _, talk = process.communicate(timeout=PATIENCE_S)
@@ -237,7 +231,6 @@ def test_an_interrupt_says_how_to_go_on(short_study: Path, tmp_path: Path) -> No
 
 
 def test_more_blocks_are_paid_for(tollbar: Tollbar, fake_runs: Path) -> None:
-    """Blocks added after a look are recorded, and the interval's confidence rises to pay for it."""
     run = fake_runs / "one"
     more = 2 * BLOCKS
     document = json.loads(tollbar("run", "--resume", run, "--blocks", more, "--json", "--no-report").stdout)
@@ -249,7 +242,6 @@ def test_more_blocks_are_paid_for(tollbar: Tollbar, fake_runs: Path) -> None:
 
 
 def test_two_runs_at_once_do_not_mix(short_study: Path, tmp_path: Path) -> None:
-    """Runs that start in the same second get a directory each."""
     arguments = [command(), "run", str(short_study), "--no-report", "--json", "--blocks", "1"]
     started = [
         subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)
@@ -261,7 +253,6 @@ def test_two_runs_at_once_do_not_mix(short_study: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_is_written_by_one_process_at_a_time(tollbar: Tollbar, short_study: Path, tmp_path: Path) -> None:
-    """A second `--resume` of the same run is refused while the first goes on."""
     words = [command(), "run", str(short_study), "--no-report", "--blocks", "1000"]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
         wait_for(lambda: [*(tmp_path / "runs").glob("*/run.json")])
@@ -274,25 +265,23 @@ def test_a_run_is_written_by_one_process_at_a_time(tollbar: Tollbar, short_study
 
 
 def limit_file_size() -> None:
-    """As on a disk with 60 kB left."""
+    """Limit the size of files, as on a disk with 60 kB left."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
 
 
 def test_a_full_disk_is_said_at_once(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
-    """What cannot be written ends the run in words; what was committed before can be read."""
     done = tollbar("run", fake_study, "--blocks", 400, "--no-report", preexec_fn=limit_file_size)
     assert 2 == done.returncode
     assert "cannot write the results" in done.stderr or "cannot make the run's directory" in done.stderr
     assert "Traceback" not in done.stderr
     for run in (tmp_path / "runs").iterdir():
         if (run / "run.json").exists():
-            # Checks that the database is whole as it reads it.
+            # Reading checks the integrity of the database.
             trials_of(run)
 
 
 def test_a_directory_that_cannot_be_made_is_said_at_once(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
-    """A runs directory that is a file is refused before anything is measured."""
     (tmp_path / "taken").write_text("")
     done = tollbar("run", fake_study, "--runs", tmp_path / "taken")
     assert 2 == done.returncode

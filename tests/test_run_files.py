@@ -1,4 +1,4 @@
-"""The files of a run's directory: SQLite changes none that is elsewhere, whichever command reads the run."""
+"""The files of a run's directory: no command makes SQLite change files elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SQLITES = ["results.sqlite", "results.sqlite-wal", "results.sqlite-shm", "result
 
 
 def log_left(run: Path) -> None:
-    """Leave the results as a run does that was ended by force: with a log next to the file."""
+    """Leave the results as a killed run does, with a log next to the file."""
     results, log = run / "results.sqlite", run / "results.sqlite-wal"
     with closing(sqlite3.connect(results)) as database:
         database.execute("pragma journal_mode = wal")
@@ -63,7 +63,7 @@ def test_to_read_a_run_changes_no_file_elsewhere(tollbar: Tollbar, fake_runs: Pa
 def test_a_run_is_read_whose_other_files_are_shared_with_a_backup(
     tollbar: Tollbar, fake_runs: Path, tmp_path: Path
 ) -> None:
-    """They are replaced and never written to: the backup stays as it is."""
+    """The files may be hard links of the backup's, so they are replaced and never written to."""
     run, backup = fake_runs / "one", tmp_path / "backup"
     shutil.copytree(run, backup, copy_function=lambda one, other: Path(other).hardlink_to(one))
     (run / "results.sqlite").unlink()

@@ -1,4 +1,4 @@
-"""Names of studies and folders, with characters that mean something in a URI, a pattern or a path."""
+"""Names of studies and folders with characters that are special in a URI, a pattern or a path."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_study_and_folders_of_any_name_are_measured_and_read(tollbar: Tollbar,
         assert 0 == done.returncode, (words, done.stderr)
     gathered = json.loads(tollbar("compare", "--by", "machine", folder, "--json").stdout)
     assert [run.name] == [Path(one["run"]).name for one in gathered["runs"]]
-    # Nothing is made under a name that was cut short.
+    # Nothing is made under a truncated name.
     assert {run.name, "c#?%25[1]&mode=memory.toml"} == {one.name for one in folder.iterdir()}
     assert {folder.name} == {one.name for one in tmp_path.iterdir()}
 
@@ -54,7 +54,7 @@ def test_a_run_of_any_name_is_read(tmp_path: Path, name: str) -> None:
 
 
 def test_a_run_that_names_another_place_reads_nothing_there(tmp_path: Path) -> None:
-    """As it did where a folder's name was taken for a part of a URI."""
+    """A folder's name must not be read as a part of a URI."""
     victim = tmp_path / "victim"
     victim.mkdir()
     for name in (
@@ -95,7 +95,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("what", UNUSABLE)
 def test_a_study_whose_name_no_run_can_have_is_refused(tollbar: Tollbar, tmp_path: Path, what: str) -> None:
-    """Before anything is measured: its run could not be read."""
+    """Its run could not be read."""
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + UNUSABLE[what]))
     path.write_text(FAKE_STUDY)
     for words in ("run", "--blocks", "4"), ("plan",):
@@ -114,7 +114,6 @@ def test_names_that_a_run_can_have_are_read(tmp_path: Path) -> None:
 
 
 def test_show_notes_a_look_at_the_run_that_it_shows(tollbar: Tollbar, tmp_path: Path) -> None:
-    """Of the last run too, as where it is named."""
     claim = 'says = "?"\nof = { choice = "sha-512" }\nover = { choice = "sha-256" }\nmetric = "cost"\nratio = 2.0\n'
     text = f'source = "security-design-choices"\n{DIGESTS}\n[[claim]]\n{claim}'
     made = run_of(tmp_path / "runs", fingerprint("Example CPU 1"), cost(), text=text)

@@ -1,4 +1,4 @@
-"""A run's directory says again what the run said: judged, reported, exported, compared; and one of old is refused."""
+"""Reading a run's directory: judge, report, export and compare repeat its results; old formats are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tollbar.results.database import opened
 
 
 def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake_runs: Path, tmp_path: Path) -> None:
-    """Everything that a run said can be had again from its directory."""
     one, other = fake_runs / "one", fake_runs / "other"
     comparison = json.loads(tollbar("compare", one, other, "--json").stdout)
     assert comparison["median_difference"] < 0.02
@@ -27,7 +26,7 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
     assert 0 == tollbar("report", one).returncode
     assert (one / "report.html").exists()
     rows = json.loads(tollbar("export", one, "--format", "json").stdout)
-    # Three cells and a repeat; what was made up besides, and between which probes, is said.
+    # Three cells and a repeat; extra rounds and probe times are included.
     assert 4 * BLOCKS * ROUNDS == sum(not row["made_up"] and row["block"] < BLOCKS for row in rows)
     assert all(row["probe_before_ns"] > 0 and row["probe_after_ns"] > 0 for row in rows)
     chunks = len(rows)
@@ -38,7 +37,6 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
 
 
 def test_cells_are_exported_with_what_was_found_of_them(tollbar: Tollbar, fake_runs: Path, tmp_path: Path) -> None:
-    """A row for each in every form: cost, ratio, interval, verdict and standing; a baseline has no ratio to itself."""
     one = fake_runs / "one"
     rows = json.loads(tollbar("export", one, "--per", "cell", "--format", "json").stdout)
     assert ["spin-1", "spin-1-again", "spin-2"] == [row["choice"] for row in rows]
@@ -59,7 +57,7 @@ def test_cells_are_exported_with_what_was_found_of_them(tollbar: Tollbar, fake_r
     assert (2, True) == (refused.returncode, "--per cell" in refused.stderr)
 
 
-# What may be done with a run that is there, beside measuring.
+# Commands on an existing run other than measuring.
 READERS = {
     "judge": ["judge", "RUN"],
     "report": ["report", "RUN"],
@@ -72,7 +70,6 @@ READERS = {
 @pytest.mark.parametrize("schema", [1, 2, 3])
 @pytest.mark.parametrize("reader", READERS)
 def test_an_old_run_is_refused_in_words(tollbar: Tollbar, tmp_path: Path, reader: str, schema: int) -> None:
-    """A run of an earlier format is not misread: plainly why not, and it stays as it was."""
     old = tmp_path / "old"
     old.mkdir()
     (old / "run.json").write_text(
@@ -91,7 +88,6 @@ def test_an_old_run_is_refused_in_words(tollbar: Tollbar, tmp_path: Path, reader
 def test_a_run_that_no_thread_can_watch_is_refused_in_one_line(
     fake_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A machine without memory for a thread reads nothing, and says so."""
 
     def refuse(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

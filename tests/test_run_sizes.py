@@ -1,4 +1,4 @@
-"""Sizes that a stranger's run claims are not believed: values, pages and texts."""
+"""Sizes that a foreign run claims are checked: values, pages and texts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tollbar.study.plan import MOST_COMBINATIONS
 # CPU time, so that a busy machine changes nothing.
 MOST_CPU_S, MOST_MORE = 5, 300 << 20
 PAGE_BYTES = 4096
-# Salts of a log: any two numbers, the same in its header and in each of its pages.
+# Salts of a log: any two numbers, equal in its header and in each of its pages.
 SALTS = struct.pack(">2I", 1, 2)
 MANY_PAGES = 0x7FFFFFF0
 
 
 @pytest.mark.parametrize("column", ["title", "reason", "accepted"])
 def test_a_value_that_no_run_has_is_not_read(fake_runs: Path, column: str) -> None:
-    """It would take some ten times its size of memory."""
+    """Reading it would take some ten times its size of memory."""
     run = fake_runs / "one"
     with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
         database.execute(f"update cell set {column} = ?", ("x" * (MOST_VALUE_BYTES + 1),))
@@ -50,7 +50,7 @@ def test_a_schema_that_no_run_has_is_not_read(fake_runs: Path) -> None:
 
 
 def test_the_pages_that_a_log_claims_are_not_believed(fake_runs: Path) -> None:
-    """The same page, read as a hundred and sixty thousand, has more text than the files have bytes."""
+    """The same page, read 160,000 times, has more text than the files have bytes."""
     run = fake_runs / "one"
     path = run / "results.sqlite"
     with closing(sqlite3.connect(path)) as database, database:
@@ -80,7 +80,7 @@ MANY = {
 
 @pytest.mark.parametrize("table", MANY)
 def test_more_rows_than_any_run_has_are_not_read(fake_runs: Path, table: str) -> None:
-    """A million of them took some 700 MiB, whatever they hold."""
+    """A million of them took some 700 MiB, whatever their content."""
     run = fake_runs / "one"
     row, count, words = MANY[table]
     with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
@@ -141,7 +141,7 @@ def test_more_than_any_run_holds_is_not_read(fake_runs: Path, what: str) -> None
 
 @pytest.mark.parametrize("count", [101, 60_000])
 def test_more_coordinates_than_any_cell_has_are_not_read(fake_runs: Path, count: int) -> None:
-    """To judge a run of sixty thousand took minutes."""
+    """Judging a run of 60,000 coordinates took minutes."""
     run = fake_runs / "one"
     many = {"choice": "spin-1", "provider": "x", "op": "spin"} | {f"k{number}": number for number in range(3, count)}
     with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
@@ -162,7 +162,7 @@ def test_a_name_of_any_length_is_a_short_message(fake_runs: Path, letters: int) 
 
 
 def _add(file: str, text: str) -> Callable[[Path], object]:
-    """Put this text behind that of a file."""
+    """Append this text to a file."""
 
     def spoil(run: Path) -> None:
         path = run / file
@@ -172,7 +172,7 @@ def _add(file: str, text: str) -> Callable[[Path], object]:
 
 
 def _studies(run: Path, count: int) -> None:
-    """The run has its study again and again, under other names."""
+    """Give the run its study many times, under other names."""
     about = json.loads((run / "run.json").read_text())
     ((name, entry),) = about["studies"].items()
     about["studies"] = {f"{name}{number}": entry for number in range(count)}
@@ -182,7 +182,7 @@ def _studies(run: Path, count: int) -> None:
 
 
 def _nested(run: Path) -> None:
-    """Each family has eight parts, all of which are the next family."""
+    """Nest families: each has eight parts, all of which are the next family."""
     text = (run / "families/spin/family.toml").read_text("utf-8")
     for depth in range(1, 9):
         (run / f"families/{depth}").mkdir()
@@ -228,7 +228,10 @@ TEXTS: Mapping[str, tuple[Callable[[Path], object], str]] = {
 
 
 def _read_within_limits(run: Path, words: str) -> None:
-    """In a process of its own. Exits with 1 where the run is read and not refused, or the reverse."""
+    """Read a run within limits, in a process of its own.
+
+    Exits with 1 if the outcome, read or refused, is not the expected one.
+    """
     _limit()
     try:
         results.read(run)
@@ -281,7 +284,7 @@ def _judge_within_limits(run: Path) -> None:
 
 
 def parent_of(child: int, times: int = 400) -> bytes:
-    """An inner page of a table, whose children are all the same page."""
+    """Return an inner page of a table whose children are all the same page."""
     cells = [struct.pack(">IBB", child, 0x80 | (key >> 7), key & 0x7F) for key in range(times)]
     starts = list(itertools.accumulate((-len(cell) for cell in cells), initial=PAGE_BYTES))[1:]
     head = struct.pack(">BHHHBI", 5, 0, times, starts[-1], 0, child) + struct.pack(f">{times}H", *starts)
@@ -289,7 +292,7 @@ def parent_of(child: int, times: int = 400) -> bytes:
 
 
 def log_of(pages: Sequence[tuple[int, bytes]]) -> bytes:
-    """A write-ahead log of one commit, as the file format of SQLite has it."""
+    """Return a write-ahead log of one commit, in SQLite's file format."""
     log = struct.pack(">4I", 0x377F0682, 3007000, PAGE_BYTES, 0) + SALTS
     sums = _summed(log, (0, 0))
     log += struct.pack(">2I", *sums)

@@ -1,4 +1,4 @@
-"""Runners that go wrong: each fault is a row with its reason, and never a number."""
+"""Faulty runners: each fault is a row with its reason, and never a number."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ TASK = {"mode": "list", "provider": {"kind": "fake"}}
 
 @pytest.fixture
 def planned(fake_study: Path) -> Plan:
-    """A plan of three cells for the fake runner."""
+    """Return a plan of three cells for the fake runner."""
     return plan.make(study.load([str(fake_study)]), seed=1)
 
 
-# What never comes is waited for so long.
+# Limit for answers that never come.
 HANGS_S = 5.0
 
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
-    """What runners are is asked anew by each test."""
+    """Forget what is known of runners, so that each test asks again."""
     libraries.open_provider.cache_clear()
 
 
 def strike(monkeypatch: pytest.MonkeyPatch, fault: str, choice: str = "") -> None:
-    """Has runners go wrong so; what hangs at one moment has a short limit there, and everything else has time."""
+    """Make runners fail in this way; a hang gets a short limit at its own moment, other moments long ones."""
     monkeypatch.setenv("FAKE_FAULT", f"{fault}:{choice}" if choice else fault)
     limits = {
         "verify": (operation, "PROOF_LIMIT_S"),
@@ -80,7 +80,6 @@ PROOF_FAULTS = {
 @pytest.mark.share(6)
 @pytest.mark.parametrize("fault", PROOF_FAULTS)
 def test_a_fault_while_proving_bars_the_cell(planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cell whose proof goes wrong has an outcome and a reason, and is not measured."""
     strike(monkeypatch, f"verify:{fault}")
     outcome, words = PROOF_FAULTS[fault]
     (proven,) = measure.prove(planned.studies[0].cells[:1], 1)
@@ -123,7 +122,7 @@ SESSION_FAULTS = {
 
 
 def test_a_chunk_that_ends_by_time_takes_that_time() -> None:
-    """Chunks of a trial end by number; the first, which finds the number, ends by time."""
+    """The first chunk, which ends by time, gives the number of operations of the others."""
     short = ChunkRecord(operations=9, cpu_ns=1000, wall_ns=1000, observed=Observed())
     assert session._impossible(short, 0.0, 9, 2_000) is None
     assert "where at least 1.500 ms were asked for" in (session._impossible(short, 0.0015, 9, 2_000) or "")
@@ -132,8 +131,6 @@ def test_a_chunk_that_ends_by_time_takes_that_time() -> None:
 @pytest.mark.share(12)
 @pytest.mark.parametrize("fault", SESSION_FAULTS)
 def test_a_fault_in_a_session_fails_its_own_trial(planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runner that goes wrong at any moment fails its trial with a reason; the others of its batch go on to the
-    end."""
     strike(monkeypatch, fault, "spin-2")
     outcome, words = SESSION_FAULTS[fault]
     (batch,) = measure.batches_left(planned, counts={"fake": 1}, done=(), excluded=())
@@ -158,8 +155,7 @@ def test_a_cell_that_fails_again_is_set_aside(planned: Plan, monkeypatch: pytest
 
 
 def test_a_runner_without_a_version_is_no_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runner that cannot say what it is measures nothing."""
-    # Of a name of its own: what a provider said is kept, for the tests after this one too.
+    # A name of its own, because a provider's answers are cached for later tests too.
     (tmp_path / "nameless").symlink_to(FAKE_RUNNER)
     monkeypatch.setenv("FAKE_FAULT", "list:nameless")
     with pytest.raises(TollbarError, match="cannot say its provider's version"):
@@ -167,13 +163,11 @@ def test_a_runner_without_a_version_is_no_provider(tmp_path: Path, monkeypatch: 
 
 
 def test_a_runner_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    """A runner that cannot be started is said, with its path."""
     with pytest.raises(TollbarError, match="cannot start"):
         libraries.resolve([f"runner:{tmp_path}/none"])
 
 
 def test_a_hanging_runner_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a runner started is ended with it."""
     monkeypatch.setenv("FAKE_FAULT", "list:hang")
     monkeypatch.setenv("TOLLBAR_TEST_MARK", mark := f"hang-{time.time_ns()}")
     record = ask([str(FAKE_RUNNER)], TASK, limit_s=1.0)
@@ -182,7 +176,7 @@ def test_a_hanging_runner_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch)
 
 
 def guard_of(runner: Session) -> int:
-    """The process that guards a session's runner."""
+    """Return the process that guards a session's runner."""
     return runner._process._process.pid
 
 
@@ -200,7 +194,7 @@ def end_by_a_kill_of_the_guard(runner: Session) -> None:
     assert Outcome.OK != runner.finish().outcome
 
 
-# What the runner starts, and how it ends. Only the guard sees out those who have left the session.
+# Processes that the runner starts, and its end. Only the guard can end those that left the session.
 ENDS = [
     ("fork-away", end_by_itself),
     ("fork-away", end_by_a_kill),
@@ -214,7 +208,6 @@ ENDS = [
 def test_what_a_runner_started_ends_with_it(
     starts: str, end: Callable[[Session], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session leaves no process, whether the runner ends well, is killed, or is ended in mid-round."""
     monkeypatch.setenv("FAKE_FAULT", f"chunk:{starts}")
     monkeypatch.setenv("TOLLBAR_TEST_MARK", mark := f"started-{time.time_ns()}")
     task = {**TASK, "mode": "measure", "choice": "spin-1", "setting": {"iterations": 100}, "seed": 1}
@@ -222,7 +215,7 @@ def test_what_a_runner_started_ends_with_it(
         runner.ready(PATIENCE_S)
         for _ in range(4):
             runner.advance(0.001, 1, PATIENCE_S)
-        # The guard, the runner, and what that has started.
+        # The guard, the runner, and the runner's children.
         assert 4 <= len(proc.tree(guard_of(runner)))
         end(runner)
     assert [] == marked_processes(mark)
@@ -231,7 +224,7 @@ def test_what_a_runner_started_ends_with_it(
 def test_an_engine_that_is_gone_once_its_guard_is_there_is_no_failed_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An upgrade may come between the two: the run ends in words, as where the guard itself cannot be started."""
+    """An upgrade may remove the engine between the two: the run ends with an error, not with failed trials."""
     own = tmp_path / "tollbar-engine"
     own.write_text(f'#!/bin/sh\nrm "$0"\nexec {engine()} "$@"\n')
     own.chmod(0o755)
@@ -243,7 +236,6 @@ def test_an_engine_that_is_gone_once_its_guard_is_there_is_no_failed_trial(
 
 
 def test_a_runner_is_kept_on_its_core() -> None:
-    """The guard pins what it starts to the core it is given."""
     core = max(os.sched_getaffinity(0))
     code = "import os, json; print(json.dumps({'outcome': 'ok', 'receipt': {'on': sorted(os.sched_getaffinity(0))}}))"
     record = ask([sys.executable, "-c", code], TASK, limit_s=PATIENCE_S, core=core)
@@ -251,7 +243,9 @@ def test_a_runner_is_kept_on_its_core() -> None:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Processes whose environment carries this mark, this one aside; on a busy machine the dead need a while to go."""
+    """Return other processes whose environment has this mark, after a while, because ending takes time on a busy
+    machine.
+    """
     for _ in range(600):
         found = []
         for folder in Path("/proc").iterdir():

@@ -1,4 +1,4 @@
-"""The toy runners in other languages, one of which `docs/runners.md` shows: what it tells is what runs."""
+"""The toy runners in other languages, one of which `docs/runners.md` shows: the text matches the file."""
 
 from __future__ import annotations
 
@@ -29,25 +29,24 @@ KNOWN = hashlib.sha256(b"abc").hexdigest()
 
 @pytest.fixture(autouse=True)
 def tools() -> None:
-    """What the program in bash is made of."""
+    """Check the programs that the runner in bash needs."""
     assert shutil.which("jq"), "the runner in bash needs jq: apt-get install jq"
 
 
 @pytest.fixture(params=["bash-runner", "hash-runner"])
 def example(request: pytest.FixtureRequest) -> Path:
-    """One of the programs."""
+    """Return one of the programs."""
     return TOY / str(request.param)
 
 
 def lines(example: Path, *said: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the example answers to these lines and the end of its input."""
+    """Return the example's answers to these lines and the end of its input."""
     told = "".join(json.dumps(line) + "\n" for line in said)
     done = subprocess.run([str(example)], input=told, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_the_example_lists_and_proves(example: Path) -> None:
-    """It says what it offers, answers a known answer by itself, and refuses a wrong message."""
     (listed,) = lines(example, {**TASK, "mode": "list"})
     assert "ok" == listed["outcome"]
     assert {"family": "digest", "choice": "sha-256"} in listed["offers"]
@@ -58,7 +57,6 @@ def test_the_example_lists_and_proves(example: Path) -> None:
 
 
 def test_the_example_is_advanced_chunk_by_chunk(example: Path) -> None:
-    """Each line is answered by a chunk at least as long and as many, and the end by an outcome."""
     asked = [
         {"seconds": 0.005, "operations": 1},
         {"seconds": 0.0, "operations": 7},
@@ -84,14 +82,12 @@ def test_the_example_is_advanced_chunk_by_chunk(example: Path) -> None:
     ],
 )
 def test_the_example_refuses_in_words(example: Path, change: dict[str, Any], outcome: str, words: str) -> None:
-    """Another contract, what it lacks, and a setting that it does not read."""
     (refusal,) = lines(example, {**TASK, **change})
     assert outcome == refusal["outcome"]
     assert words in refusal["reason"]
 
 
 def test_the_document_shows_the_file_that_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its loop is in the document, and the study next to it can be planned."""
     text = DOCUMENT.read_text("utf-8")
     (program,) = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert program in (TOY / "bash-runner").read_text("utf-8")
@@ -104,7 +100,6 @@ def test_the_document_shows_the_file_that_is_tested(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_document_describes_the_runners_that_come_with_it() -> None:
-    """Every key of `runner.toml` that one has is told, and no other; `build-of` is written by `tollbar upgrade`."""
     text = DOCUMENT.read_text("utf-8")
     told = next(one for one in re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL) if "packages" in one)
     keys = set(tomllib.loads(told))
@@ -113,7 +108,6 @@ def test_the_document_describes_the_runners_that_come_with_it() -> None:
 
 
 def test_the_program_in_bash_keeps_the_contract() -> None:
-    """Its processes are in its account, and it is held against the contract like any other."""
     path = TOY / "bash-runner"
     verify = {**TASK, "setting": {"bytes": 4096, "cpu": "native"}, "inputs": {"of": "abc", "expected_hex": KNOWN}}
     findings = held([str(path)], {**verify, "mode": "measure"}, verify)

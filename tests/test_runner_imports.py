@@ -1,4 +1,4 @@
-"""Routes that import a key in each call do so, and those that keep one do not: counted inside the platform."""
+"""Routes that import a key in each call do so, and routes that keep one do not: counted inside the platform."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ COUNTERS = Path(__file__).parent / "imports"
 CHUNKS = 3
 OPERATIONS = 40
 
-# More keys than these are read while a route is made ready: the task's own, and eight for a pool.
+# Limit of keys read while a route is made ready: the task's own, and eight for a pool.
 MOST_AT_START = 20
 
 
 def node(platform: Platform, _: Path) -> list[str]:
-    """The Node runner with a counter loaded before it."""
+    """Return the Node runner with a counter loaded before it."""
     program, *rest = command_of(platform)
     return [program, "--require", str(COUNTERS / "counting.cjs"), *rest]
 
 
 def java(platform: Platform, folder: Path) -> list[str]:
-    """The Java runner behind a provider that counts."""
+    """Return the Java runner behind a provider that counts."""
     command = list(command_of(platform))
     at = command.index("-cp") + 1
     compiler = ["javac", "-d", str(folder), "-cp", command[at], str(COUNTERS / "Counted.java")]
@@ -44,7 +44,6 @@ COUNTED: dict[str, Callable[[Platform, Path], list[str]]] = {"node": node, "java
 @pytest.mark.share(0)
 @pytest.mark.parametrize("name", COUNTED)
 def test_keys_are_imported_in_each_call_where_the_route_says_so(name: str, tmp_path: Path) -> None:
-    """A session imports at least as many keys as operations it counts, or none but those it started with."""
     platform = all_platforms()[name]
     command = COUNTED[name](platform, tmp_path)
     for choice, imports in {

@@ -1,4 +1,4 @@
-"""The Python runner does what it counts: every import and every signature, counted from outside by the interpreter."""
+"""The Python runner does the work it counts: imports and signatures, counted by the interpreter's profiler."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tollbar.core.records import Outcome
 from tollbar.core.runner import ask
 
 PYTHON: Platform = all_platforms()["python"]
-# Runs the runner with the interpreter's profiler, which sees every call, and says on standard error how often each
-# name was called since the runner said that it is ready.
+# Runs the runner with the interpreter's profiler, which sees every call, and prints on standard error how often each
+# name was called since the runner was ready.
 COUNTER = """
 import collections, json, runpy, sys
 counts = collections.Counter()
@@ -43,7 +43,7 @@ PERFORMED = OPERATIONS + CHUNKS
 # The runner's own method has the name of the package's call in it.
 BOTH = 2
 
-# By package, route and operation: the call that imports a key.
+# The call that imports a key, by package, route and operation.
 IMPORTS = {
     ("cryptography", "key-from-pem", "verify"): "load_pem_public_key",
     ("cryptography", "key-from-der", "verify"): "load_der_public_key",
@@ -60,8 +60,8 @@ IMPORTS = {
 def counted(
     runner: Path, package: str, choice: str, op: str, family: str = "rsa-api", **setting: str
 ) -> tuple[int, Mapping[str, int]]:
-    """The operations of some chunks, and how often each function was called in them."""
-    # `cryptography` signs with no digest that it has looked up before.
+    """Return the operations of some chunks, and the calls of each function in them."""
+    # `cryptography` signs without a digest that was looked up before.
     said = {**next(settings_of(family)), **({"digest": "implicit"} if family == "rsa-api" else setting)}
     task = task_of(PYTHON, package, family, op, choice, said) | {"mode": "measure"}
     advance = {"advance": {"seconds": 0, "operations": OPERATIONS // CHUNKS}}
@@ -83,7 +83,6 @@ def counted(
 @pytest.mark.share(3)
 @pytest.mark.parametrize(("package", "choice", "op"), IMPORTS)
 def test_a_key_is_imported_in_each_call(package: str, choice: str, op: str) -> None:
-    """As many imports and signatures as operations."""
     operations, calls = counted(PYTHON.folder / "runner.py", package, choice, op)
     assert (OPERATIONS, PERFORMED) == (operations, calls[IMPORTS[package, choice, op]])
     assert BOTH * PERFORMED == calls[op]
@@ -92,7 +91,6 @@ def test_a_key_is_imported_in_each_call(package: str, choice: str, op: str) -> N
 @pytest.mark.parametrize("package", PYTHON.packages)
 @pytest.mark.parametrize("choice", ["key-cached", "key-pooled"])
 def test_a_key_that_is_kept_is_not_imported_again(package: str, choice: str) -> None:
-    """No call imports one, and each verifies."""
     operations, calls = counted(PYTHON.folder / "runner.py", package, choice, "verify")
     assert OPERATIONS == operations
     assert {} == {name: calls[name] for name in IMPORTS.values() if name in calls}
@@ -101,13 +99,13 @@ def test_a_key_that_is_kept_is_not_imported_again(package: str, choice: str) -> 
 
 @pytest.mark.parametrize(("lookup", "copies"), [("fetched", True), ("implicit", False)])
 def test_a_hash_that_is_kept_is_copied_and_not_looked_up(lookup: str, copies: bool) -> None:
-    """An object that holds the algorithm's name alone is looked up by it each time."""
+    """An object that holds only the algorithm's name is looked up each time."""
     operations, calls = counted(PYTHON.folder / "runner.py", "cryptography", "sha-256", "hash", "digest", lookup=lookup)
-    # The interpreter copies something else, once.
+    # The interpreter makes one unrelated copy.
     assert (OPERATIONS, copies) == (operations, calls.get("copy", 0) >= OPERATIONS)
 
 
-# What is changed in a copy of the runner: file, old text, new text.
+# Changes in a copy of the runner: file, old text, new text.
 CACHES = ("operations.py", "make = makers[route]", "make = __import__('functools').cache(makers[route])")
 COUNTS_TWICE = (
     "runner.py",
@@ -122,7 +120,7 @@ PADS_WRONGLY = (
 
 
 def spoiled(folder: Path, file: str, old: str, new: str) -> Path:
-    """A copy of the runner with one thing changed: its main file."""
+    """Return the main file of a copy of the runner with one change."""
     copy = Path(shutil.copytree(PYTHON.folder, folder / "spoiled", ignore=shutil.ignore_patterns("__pycache__")))
     text = (copy / file).read_text("utf-8")
     assert 1 == text.count(old)
@@ -131,21 +129,19 @@ def spoiled(folder: Path, file: str, old: str, new: str) -> Path:
 
 
 def test_a_runner_that_keeps_what_it_should_import_is_caught(tmp_path: Path) -> None:
-    """The count of imports tells it."""
     operations, calls = counted(spoiled(tmp_path, *CACHES), "cryptography", "key-from-pem", "verify")
     assert OPERATIONS == operations
     assert calls.get("load_pem_public_key", 0) <= 1
 
 
 def test_a_runner_that_counts_what_it_did_not_do_is_caught(tmp_path: Path) -> None:
-    """The count of verifications tells it, although half of them are made."""
     operations, calls = counted(spoiled(tmp_path, *COUNTS_TWICE), "cryptography", "key-cached", "verify")
     assert OPERATIONS == operations
     assert BOTH * (OPERATIONS // 2 + CHUNKS) == calls["verify"]
 
 
 def test_a_runner_that_pads_wrongly_is_caught(tmp_path: Path) -> None:
-    """It accepts its own signatures, and gives another than the known answer or none."""
+    """It accepts its own signatures, but does not give the known answer."""
     answer = answer_of("rsa-api", "key-cached", "sign")
     assert answer is not None
     inputs = {**answer.inputs, "expected_hex": answer.expected}
@@ -159,7 +155,7 @@ def test_a_runner_that_pads_wrongly_is_caught(tmp_path: Path) -> None:
         assert is_right == (Outcome.OK == record.outcome and answer.expected == answered)
 
 
-# A package of password hashes whose work is another thread's, as Argon2's lanes are.
+# A package of password hashes that work in another thread, as Argon2's lanes do.
 THREADED = """
 import hashlib, threading
 NAME, BACKEND = "threaded 1", "hashlib"
@@ -187,7 +183,7 @@ runner.run()
 
 @pytest.fixture
 def threaded(tmp_path: Path) -> tuple[str, ...]:
-    """The runner with that package alone, as an upgrade starts it."""
+    """Return the runner with that package alone, as an upgrade starts it."""
     (tmp_path / "with_threaded.py").write_text(THREADED)
     (tmp_path / "started.py").write_text(f"import sys\nsys.path[:0] = {[str(PYTHON.folder), str(tmp_path)]!r}{STARTS}")
     return (sys.executable, "-B", str(tmp_path / "started.py"))
@@ -208,7 +204,6 @@ def of_defaults(mode: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_package_says_what_it_has_and_takes_by_itself(threaded: tuple[str, ...]) -> None:
-    """Of the families those that it has calls for, and what a hash has whose caller says nothing."""
     record = ask(threaded, of_defaults("list"), limit_s=PATIENCE_S)
     assert {"defaults"} == {offer["family"] for offer in record.offers}
     assert {"hash": {"choice": "pbkdf2-sha-256", "iterations": 2000}} == record.receipt["defaults"]
@@ -220,7 +215,6 @@ def test_a_package_says_what_it_has_and_takes_by_itself(threaded: tuple[str, ...
     ("choice", "setting"), [("by-default", {}), ("pbkdf2-sha-256", {"iterations": 100}), ("none", {})]
 )
 def test_password_hashes_are_proved(choice: str, setting: Mapping[str, int], threaded: tuple[str, ...]) -> None:
-    """By the right password and by another one; the null choice says that there is nothing to refuse."""
     record = ask(threaded, of_defaults("verify", choice=choice, setting=setting), limit_s=PATIENCE_S)
     assert Outcome.OK == record.outcome, record.reason
     assert record.proof is not None
@@ -228,7 +222,7 @@ def test_password_hashes_are_proved(choice: str, setting: Mapping[str, int], thr
 
 
 def test_what_other_threads_did_since_a_chunk_is_never_less_than_nothing(threaded: tuple[str, ...]) -> None:
-    """Two clocks are read one after the other, and of threads that have worked the difference may shrink."""
+    """Two clocks are read one after the other, and the difference of finished threads may shrink."""
     lines = [json.dumps(of_defaults("measure")), *['{"advance": {"seconds": 0.001, "operations": 1}}'] * 200]
     done = subprocess.run(
         threaded, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=PATIENCE_S, check=True

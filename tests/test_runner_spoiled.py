@@ -1,4 +1,4 @@
-"""A runner that is wrong in one line is caught by its own proof: the Go one, spoiled line by line and built."""
+"""A runner with one wrong line is caught by its own proof: the Go runner, changed line by line and built."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ func (k *keys) importPrivate() (crypto.Signer, error) {"""
 PSS = "key.Sign(rand.Reader, s.hasher.sum(message), &rsa.PSSOptions{SaltLength: 32, Hash: crypto.SHA256})"
 PKCS1 = "rsa.VerifyPKCS1v15(key, crypto.SHA256, digest, signature) == nil"
 BOTH = f"{PKCS1} || rsa.VerifyPSS(key, crypto.SHA256, digest, signature, nil) == nil"
-# What is spoiled: its file, the text that is replaced, by what; the task that notices, and its words.
+# The changed file, old and new text, the task that notices, and words of its failure.
 SPOILED = {
     "a key that is imported once": (
         "keys.go",
@@ -63,8 +63,7 @@ SPOILED = {
 
 @pytest.mark.parametrize("what", SPOILED)
 def test_a_spoiled_runner_is_caught(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was spoiled fails in words that name it, before anything is timed."""
-    # Its builds are thrown away, and what Go has compiled of its own library is used again.
+    # The builds are temporary; Go's compiled standard library is reused.
     compiled = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
     monkeypatch.setenv("GOCACHE", compiled)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""Lines out of turn: a session gives one reason, whether a line arrives before the lab asks for the next or after."""
+"""Lines out of turn: a session gives one reason, whether the line comes before or after the lab asks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ READY = {"ready": {"provider": "fake 1.0"}}
 CHUNK = {"operations": 20, "cpu_ns": 1, "wall_ns": 1}
 SORRY = {"outcome": "failed", "reason": "the third answer was wrong"}
 
-# For each line that it reads, and for the end of its input, it writes the next text at once, so that the lab finds all
-# lines of a text together.
+# For each line of its input, and for its end, it writes the next text at once, so that the lab finds all lines of a
+# text together.
 SCRIPT = """
 import json, os, sys
 for text in json.loads(sys.argv[1]):
@@ -32,19 +32,19 @@ for text in json.loads(sys.argv[1]):
 
 @contextmanager
 def started(*answers: str) -> Iterator[Session]:
-    """A session with a runner that says these texts, the first when it has its task."""
+    """Yield a session with a runner that writes these texts, the first after its task."""
     with Session([sys.executable, "-I", "-S", "-c", SCRIPT, json.dumps(answers)], TASK) as runner:
         runner.ready(PATIENCE_S)
         yield runner
 
 
 def line(said: Mapping[str, Any]) -> str:
-    """One line of the contract."""
+    """Return one line of the contract."""
     return json.dumps(said) + "\n"
 
 
 def advanced(runner: Session) -> Record | None:
-    """Why a chunk is refused; None: it is accepted."""
+    """Return the reason why a chunk is refused, or None if it is accepted."""
     try:
         runner.advance(0.0, 1, PATIENCE_S)
     except Stopped as stopped:
@@ -59,7 +59,7 @@ def finished(runner: Session) -> Record:
 OUT_OF_TURN = (Outcome.FAILED, "the runner answered out of turn")
 EARLY_END = (Outcome.FAILED, "the runner ended before its input did")
 ASKED = {"chunk": advanced, "last": finished}
-# What is due, the line that comes instead, and what becomes of the trial.
+# The expected line, the line that comes instead, and the trial's outcome.
 LINES = {
     "ready, for a chunk": ("chunk", line(READY), OUT_OF_TURN),
     "ready, for the last line": ("last", line(READY), OUT_OF_TURN),
@@ -87,12 +87,12 @@ def test_a_line_out_of_turn_has_one_reason_whenever_it_arrives(case: str, is_ear
     assert words in (record.reason or "")
 
 
-# When the second answer to the first of two requests arrives.
+# Arrival times of the second answer to the first of two requests.
 TWICE = {
     "before the second request": (line(CHUNK) * 2,),
-    # It says that it took an hour.
+    # It claims to have taken an hour.
     "after the second request, and it was begun before": (line(CHUNK), line({**CHUNK, "wall_ns": 3_600 * 10**9})),
-    # It could be the answer to that, which is one too many in the end.
+    # It could be the answer to the second request, which leaves one too many in the end.
     "after the second request": (line(CHUNK), line(CHUNK), line(CHUNK)),
 }
 
@@ -108,7 +108,7 @@ def test_a_chunk_that_is_answered_twice_is_out_of_turn_whenever_the_second_arriv
 
 
 def test_what_a_runner_says_before_its_input_ends_is_not_its_last_line() -> None:
-    """Whoever ends by itself has not heard that it is to end."""
+    """A runner that ends by itself was not told to end."""
     with started(line(READY) + line({"outcome": "ok"})) as runner:
         record = runner.finish()
     assert EARLY_END == (record.outcome, record.reason)

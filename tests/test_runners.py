@@ -1,4 +1,4 @@
-"""The runners of other platforms: each is proved in everything it offers, and keeps the contract."""
+"""The runners of other platforms: each proves everything it offers, and keeps the contract."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PACKAGES = [(platform, package) for platform in runners.all_platforms().values()
 each_package = pytest.mark.parametrize(
     ("platform", "package"), PACKAGES, ids=[f"{platform.name}:{package}" for platform, package in PACKAGES]
 )
-# What every platform's runner performs: by family, its choices, its operations, and the values of its settings, of
-# which the first is what a task has unless it says otherwise.
+# Offers of every platform's runner: by family, its choices, operations, and settings with their values, the usual value
+# first.
 FAMILIES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, tuple[Any, ...]]]] = {
     "rsa-api": (
         (
@@ -53,7 +53,7 @@ FAMILIES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, tupl
         {"bytes": (1024,), "key": ("fresh", "kept")},
     ),
 }
-# What one platform's performs besides.
+# Further offers of one platform.
 BESIDES: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "java": {
         "digest": (("md5", "sha-1", "sha-512"), ("hash",)),
@@ -65,7 +65,7 @@ BESIDES: Mapping[str, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 def task_of(
     platform: Platform, package: str, family: str, op: str, choice: str, setting: Mapping[str, Any], **rest: Any
 ) -> dict[str, Any]:
-    """A task as the lab makes it."""
+    """Return a task as the lab makes it."""
     known = families.family("rsa-api").choices["key-cached"] if family == "rsa-api" else None
     return {
         "contract": CONTRACT,
@@ -81,7 +81,7 @@ def task_of(
 
 
 def settings_of(family: str) -> Iterator[dict[str, Any]]:
-    """The usual setting, and each that differs from it in one value."""
+    """Yield the usual setting, and each that differs from it in one value."""
     values = FAMILIES[family][2]
     usual = {name: first for name, (first, *_) in values.items()}
     yield usual
@@ -90,7 +90,7 @@ def settings_of(family: str) -> Iterator[dict[str, Any]]:
 
 
 def answer_of(family: str, choice: str, op: str) -> Answer | None:
-    """A known answer that asks for no other setting than these tasks have."""
+    """Return a known answer that needs no other setting than these tasks have."""
     known = families.family(family).choices["key-cached" if family == "rsa-api" else choice]
     usual = next(settings_of(family))
     return next((answer for answer in known.answers if answer.setting.items() <= usual.items()), None)
@@ -98,13 +98,16 @@ def answer_of(family: str, choice: str, op: str) -> Answer | None:
 
 @cache
 def built(platform: Platform) -> tuple[str, ...]:
-    """The command of a runner, whose platform has to be here; its version is asked once, which takes Java as long."""
+    """Return the command of a runner whose platform must be installed.
+
+    Its version is asked once, because Java takes as long as an answer.
+    """
     return runners.command_of(platform)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def quickly_compiled() -> Iterator[None]:
-    """Java's runners answer some questions each: what its second compiler gains later, it never gains back here."""
+    """Limit Java to its first compiler: for a few answers the second one costs more than it gains."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
         yield
@@ -112,7 +115,7 @@ def quickly_compiled() -> Iterator[None]:
 
 @cache
 def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
-    """The choices that it lists, by family."""
+    """Return the choices that a runner lists, by family."""
     asked = {"mode": "list", "provider": {"kind": platform.name, "package": package}}
     record = ask(built(platform), asked, limit_s=PATIENCE_S)
     assert Outcome.OK == record.outcome, record.reason
@@ -128,7 +131,6 @@ def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family: str) -> None:
-    """Each route gives the known answer, accepts its own work, and refuses what is wrong; settings are all read."""
     _prove(platform, package, family, *FAMILIES[family][:2])
 
 
@@ -142,7 +144,6 @@ def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family
     ],
 )
 def test_what_one_runner_offers_besides_is_proved(platform: Platform, package: str, family: str) -> None:
-    """By the same known answers and refusals as what all of them offer."""
     choices, operations = BESIDES[platform.name][family]
     assert {*choices} <= {*offers_of(platform, package)[family]}
     _prove(platform, package, family, choices, operations)
@@ -155,8 +156,8 @@ def _prove(
     assert "none" in offered
     proved = set()
     for choice, op, setting in itertools.product(choices, operations, list(settings_of(family))):
-        # Other settings are the same for each route to a key, and a process for each takes its time. But a platform
-        # may lack what the usual setting asks of all routes.
+        # Other settings are the same for each route to a key, and a process for each takes its time. But a platform may
+        # not support the usual setting of all routes.
         if choice not in offered or ((choice, op) in proved and choice != offered[1]):
             continue
         answer = answer_of(family, choice, op)
@@ -182,7 +183,7 @@ def _prove(
 def test_a_runner_that_is_killed_leaves_no_file(
     platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing of its runtime's own is in the place for temporary files, which only a good end would remove."""
+    """Only a good end would remove such a file of the runtime."""
     command = built(platform)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     task = task_of(platform, platform.packages[0], "digest", "hash", "sha-256", next(settings_of("digest")))
@@ -197,25 +198,26 @@ def test_a_runner_that_is_killed_leaves_no_file(
 
 @pytest.mark.share(0)
 def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of Go. A warm-up that always ended with the first round left it to the first chunk in half of all sessions, and
-    the next one to none. A round is one in fifty or so of the times at which a session can begin."""
+    """For Go: a warm-up that always ended with the first round left it to the first chunk in half of all sessions, and
+    the next round to none. About one in fifty of the times at which a session can begin is within a round.
+    """
     task = task_of(
         runners.all_platforms()["go"], "crypto", "digest", "hash", "sha-256", {"bytes": 4096, "lookup": "implicit"}
     )
-    # The collector says each of its rounds, whatever the scheduler makes of the chunk that it is in.
+    # The collector prints each of its rounds, whatever the scheduler does in that chunk.
     monkeypatch.setenv("GODEBUG", "gctrace=1")
     trace = tmp_path / "rounds"
     command = ("/bin/sh", "-c", 'exec "$@" 2> "$0"', str(trace), *built(runners.all_platforms()["go"]))
 
     def rounds_of(session: Session, operations: int) -> int:
-        """By operations, because a busy machine does fewer of them in a time."""
+        """Return the collector's rounds in this number of operations; a busy machine does fewer in a given time."""
         before = trace.read_text().count("gc ")
         session.advance(0, operations, PATIENCE_S)
-        # In which the collector ends what was begun.
+        # The collector ends its round meanwhile.
         time.sleep(0.03)
         return trace.read_text().count("gc ") - before
 
-    # As the lab has it: on a core of its own, so that the collector has no other.
+    # One core, as in the lab, so that the collector has no other.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     begun, warmed_ns = 0, []
     for _ in range(24):
@@ -234,7 +236,6 @@ def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monk
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_a_runner_does_not_read_is_refused(platform: Platform, package: str, family: str) -> None:
-    """A setting it does not know fails; a choice, a value or an operation that it lacks is said to be unsupported."""
     choices, operations, _ = FAMILIES[family]
     usual = next(settings_of(family))
     changes: list[tuple[Outcome, str, str, dict[str, Any]]] = [
@@ -251,7 +252,6 @@ def test_what_a_runner_does_not_read_is_refused(platform: Platform, package: str
 @pytest.mark.share(4)
 @each_package
 def test_a_route_that_a_platform_lacks_is_said(platform: Platform, package: str) -> None:
-    """What the table of routes has and a package has not is a row with its reason."""
     offered = offers_of(platform, package)
     for family, (choices, operations, _) in FAMILIES.items():
         for choice in choices:
@@ -266,7 +266,6 @@ def test_a_route_that_a_platform_lacks_is_said(platform: Platform, package: str)
 @each_package
 @pytest.mark.parametrize("family", FAMILIES)
 def test_null_choices_do_nothing(platform: Platform, package: str, family: str) -> None:
-    """A family's null choice reads the settings of the others, and says that there is nothing to refuse."""
     task = task_of(platform, package, family, FAMILIES[family][1][0], "none", next(settings_of(family)))
     record = ask(built(platform), task, limit_s=PATIENCE_S)
     assert Outcome.OK == record.outcome, record.reason
@@ -279,14 +278,13 @@ def test_null_choices_do_nothing(platform: Platform, package: str, family: str) 
 @each_package
 @pytest.mark.parametrize(("family", "op"), [("rsa-api", "sign"), ("digest", "hash")])
 def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: str, op: str) -> None:
-    """Chunks, clocks, counts, rest and refusals, by the kernel's account; for long operations and short ones."""
     choice = FAMILIES[family][0][0]
     if choice not in offers_of(platform, package)[family]:
         pytest.skip(f"{package} performs another family, and says so")
     answer = answer_of(family, choice, op)
     assert answer is not None
     inputs = {**answer.inputs, "expected_hex": answer.expected}
-    # A platform may lack what the usual setting asks.
+    # A platform may not support the usual setting.
     tasks = (task_of(platform, package, family, op, choice, setting, inputs=inputs) for setting in settings_of(family))
     command = built(platform)
     verify = next(task for task in tasks if ask(command, task, limit_s=PATIENCE_S).outcome is Outcome.OK)
@@ -297,7 +295,6 @@ def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: s
 @pytest.mark.share(0)
 @pytest.mark.parametrize("package", ["jdk", "bouncy-castle"])
 def test_the_size_of_java_s_keys_is_found_once(package: str, tmp_path: Path) -> None:
-    """Of a key that was made: the next one is told what is kept, and what cannot be read is found again."""
     words = runners.command_of(runners.all_platforms()["java"])
     command = [f"-Djna.tmpdir={tmp_path}" if word.startswith("-Djna.tmpdir=") else word for word in words]
     task = {"mode": "list", "provider": {"kind": "java", "package": package}}

@@ -1,4 +1,4 @@
-"""What is printed is what was judged: no more is claimed in words than the comparisons carry."""
+"""Printed claims match the judgement: words claim no more than the comparisons show."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROUGHLY = {"sha-256": 100.0, "sha3-256": 200.0, "blake3": 100.1}
 
 
 def choices(*names: str) -> StudyJudgement:
-    """A study of these choices in good standing, against the first of them."""
+    """Return a study of these choices of good standing, compared with the first."""
     cells = []
     for name in names:
         costs = [ROUGHLY[name] * (1 + 0.0001 * (block % 3)) for block in range(20)]
@@ -47,7 +47,6 @@ def choices(*names: str) -> StudyJudgement:
 
 
 def test_the_cheapest_is_one_that_every_comparison_calls_so() -> None:
-    """Twice as much for the other is told; a tenth of a percent is not, and the baseline that is as good is not it."""
     told = " ".join(answer(choices("sha-256", "sha3-256")))
     assert "is the cheapest of 2" in told
     alike = " ".join(answer(choices("sha-256", "sha3-256", "blake3")))
@@ -56,7 +55,6 @@ def test_the_cheapest_is_one_that_every_comparison_calls_so() -> None:
 
 
 def test_a_free_baseline_that_costs_more_has_not_the_least_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes first, as what a reader has; that another costs a little less is not hidden behind it."""
     monkeypatch.setitem(ROUGHLY, "sha-256", ROUGHLY["blake3"] * 1.01)
     said = " ".join(answer(choices("sha-256", "blake3")))
     assert "Of 2 it costs the same within 3 % as blake3" in said
@@ -65,32 +63,28 @@ def test_a_free_baseline_that_costs_more_has_not_the_least_cost(monkeypatch: pyt
 
 
 def test_two_cells_that_no_toll_compares_are_compared_by_the_judge() -> None:
-    """What an answer rests on is a comparison of those two, and not of each with a third."""
     judged = choices("sha-256", "sha3-256", "blake3")
     rows = {one.choice: one for one in judged.rows}
     found = Compared(judged).of(rows["sha3-256"], rows["blake3"])
     assert found is not None
     assert Verdict.COSTS is found.verdict
     assert Verdict.SAVES is (Compared(judged).of(rows["blake3"], rows["sha3-256"]) or found).verdict
-    # Where the trials are not known any more, nothing is told of them.
+    # Without the trials nothing can be compared.
     assert Compared(replace(judged, compare=None)).of(rows["sha3-256"], rows["blake3"]) is None
 
 
 def test_counts_are_of_the_place_that_is_named() -> None:
-    """How many alternatives there are is said of one place; of the others only whether it holds there too."""
     for text in answer(digests())[1:]:
         assert "here and in" not in text
 
 
 @pytest.mark.parametrize("study", [digests(), passwords(), handshakes(), asked_only()], ids=lambda s: s.about.name)
 def test_a_headline_says_what_its_costs_are_of(study: StudyJudgement) -> None:
-    """CPU, and whose."""
     whose = {"cpu": " of CPU", "server-cpu": " of server CPU", "client-cpu": " of client CPU"}
     assert whose[study.about.measure.cost] in headline(study)
 
 
 def test_what_a_client_pays_is_no_measure_of_a_server() -> None:
-    """How often a second of one core is enough is not said of the client's CPU time."""
     assert rates(passwords()) is not None
     about = replace(passwords().about, measure=replace(passwords().about.measure, cost="client-cpu"))
     client = replace(
@@ -106,12 +100,10 @@ def test_what_a_client_pays_is_no_measure_of_a_server() -> None:
     [(999.4, "999 ns"), (999.7, "1.00 µs"), (1000.0, "1.00 µs"), (999_700.0, "1.00 ms"), (0.9997e9, "1.00 s")],
 )
 def test_a_thousand_of_a_unit_is_one_of_the_next(nanoseconds: float, expected: str) -> None:
-    """As it reads, and not only as it is."""
     assert expected == units.show_nanoseconds(nanoseconds)
 
 
 def test_a_subject_of_several_cells_has_the_worst_standing() -> None:
-    """A choice that is acceptable in one cell and disallowed in another is called disallowed."""
     study = digests()
     worse = {r.key for r in study.rows if r.choice == "sha-512" and r.coordinates["bytes"] == 16384}
     tolls = tuple(
@@ -122,7 +114,6 @@ def test_a_subject_of_several_cells_has_the_worst_standing() -> None:
 
 
 def test_a_range_of_several_intervals_is_not_called_one() -> None:
-    """What all intervals of several pairs cover has no confidence of its own."""
     several = effects(digests()).brief[0].columns
     assert "all intervals" in [column.title for column in several]
     assert not any("% interval" in column.title for column in several)
@@ -131,7 +122,6 @@ def test_a_range_of_several_intervals_is_not_called_one() -> None:
 
 
 def test_standing_stands_wherever_a_choice_is_named_with_a_cost() -> None:
-    """In a comparison of runs, in the effect of a setting, beside a claim, and in a sentence."""
     (table,) = comparison_tables(slower(1.10)).values()
     assert "standing" in [column.title for column in table.columns]
     part = within(judgement([digests()]), digests())
@@ -151,7 +141,6 @@ def test_standing_stands_wherever_a_choice_is_named_with_a_cost() -> None:
 
 
 def test_unknown_ends_are_null_everywhere() -> None:
-    """An interval from nought to infinity has two unknown ends, in the document and in rows of cells."""
     study = digests()
     unknown = Interval(1.1, 0.0, inf, 0.975, 3)
     study = replace(
@@ -170,7 +159,6 @@ def test_unknown_ends_are_null_everywhere() -> None:
 
 
 def test_alternatives_are_held_against_each_other_in_one_place() -> None:
-    """What is cheaper on another server beats nothing that was measured on this one alone."""
     uses = Uses(handshakes())
     cheap, *_, dear = uses.offers
     here, there = ({c.place.at.get("server"): c for c in offer.costs} for offer in (cheap, dear))
@@ -186,7 +174,7 @@ def test_alternatives_are_held_against_each_other_in_one_place() -> None:
 
 
 def test_intervals_that_lie_apart_are_no_verdict() -> None:
-    """Half a percent is measured well and is less than what the study ignores: neither costs less for sure."""
+    """Half a percent is measured well but is below the study's threshold: neither is cheaper."""
     study = choices("sha-256", "sha3-256", "blake3")
     pairs, (place,) = Compared(study), places(study)
     cost = {way.row.choice: WayCost(place, way, None, pairs) for way in place.ways}
@@ -195,7 +183,7 @@ def test_intervals_that_lie_apart_are_no_verdict() -> None:
 
 
 def test_from_the_cheapest_is_an_order_that_was_told() -> None:
-    """Where neighbouring intervals overlap, the order is that of what was measured."""
+    """Where neighbouring intervals overlap, the order is that of the estimates."""
     study = handshakes()
     wide = tuple(replace(t, ratio=replace(t.ratio, low=0.1, high=99.0)) if t.ratio else t for t in study.tolls)
     for text in use_sentences(Uses(replace(study, tolls=wide))):
@@ -204,7 +192,6 @@ def test_from_the_cheapest_is_an_order_that_was_told() -> None:
 
 
 def test_runs_of_different_machines_say_what_differs() -> None:
-    """In words, beside the rest."""
     one, other = (measured({SYSTEM: ("openssl 3.0.19", 2.0)}) for _ in range(2))
     here, there = ({"cpu": name, "cores": 2, "kernel": "6.1"} for name in ("A", "B"))
     found = differences(here, there)
@@ -216,7 +203,6 @@ def test_runs_of_different_machines_say_what_differs() -> None:
 
 
 def test_a_limit_says_how_many_rows_could_have_shown_a_rise() -> None:
-    """All, or none; what is gone counts as what rose."""
     same = slower(1.0)
     assert "2 of 3 rows could have shown it." in increase_lines(same, (), 0.05)[-1]
     assert 2 == same.tellable("ratio")
@@ -232,7 +218,6 @@ def test_a_limit_says_how_many_rows_could_have_shown_a_rise() -> None:
 
 
 def test_names_are_no_markup_in_progress_and_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A study's name is its user's."""
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=120)
     monkeypatch.setattr(progress, "stderr", lambda: console)
@@ -246,7 +231,7 @@ def test_names_are_no_markup_in_progress_and_markdown(monkeypatch: pytest.Monkey
 
 
 def test_a_standing_that_a_setting_lowers_says_which() -> None:
-    """A version of TLS that is acceptable is not so with a certificate of RSA-1024, by that alone."""
+    """An acceptable version of TLS is not acceptable with a certificate of RSA-1024."""
     study = handshakes()
     at_fault = {
         (row.choice, row.coordinates["certificate"]) for row in study.rows if row.standing is Standing.DISALLOWED

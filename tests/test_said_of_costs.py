@@ -1,4 +1,4 @@
-"""Costs that a choice or a setting does not show by itself: each is named where the cost is printed."""
+"""Costs that a choice or a setting does not reveal: each is named where the cost is printed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_choice_names_what_decides_its_cost(name: str) -> None:
 
 
 def test_the_servers_of_a_header_and_of_bcrypt_are_named() -> None:
-    """The limit of a header that members of many groups need, and the cost that `htpasswd -B` does not write."""
+    """The limit of a header that members of many groups need, and the cost that `htpasswd -B` omits."""
     settings = families()["web-auth"].settings
     assert "592 groups or more with status 400" in settings["groups"].title
     assert "`htpasswd -B -C 10`" in (settings["password-hash"].about["bcrypt"].note or "")

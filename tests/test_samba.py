@@ -25,7 +25,7 @@ from tollbar.lab.servers import driver
 from tollbar.lab.servers.sandbox import Sandbox
 
 COUNT = ACCOUNTS["accounts"]
-# One account each, of so many groups.
+# One account for each number of groups.
 OF_GROUPS = {100: "u00000", 50: "u00250", 700: "u00500", 0: "u00510"}
 SEARCHED = "OU=Accounts,DC=tollbar,DC=test"
 ENCRYPTIONS = {
@@ -36,16 +36,16 @@ ENCRYPTIONS = {
     "web5": "aes256-cts",
 }
 TRUSTED_FOR_DELEGATION = ("web3", "web5")
-# Where the distribution's own Samba keeps what it has.
+# Places of the distribution's own Samba.
 OF_THE_SYSTEM = [Path(folder) for folder in ("/var/log/samba", "/var/lib/samba", "/var/cache/samba", "/run/samba")]
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The service, started, and how its clients are."""
+    """The started service, and its clients' environment."""
 
     account: confined.Account | None
-    """Its own, in root's lab."""
+    """Account of the service in root's lab."""
     server: driver.StartedServer
     folder: Path
 
@@ -64,17 +64,17 @@ class Domain:
         return dict(line.split("\t")[:2] for line in self.text("accounts.tsv").splitlines())[name]
 
     def run(self, *words: str, text: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a client program, with its tickets in a file of the test's."""
+        """Run a client program with its tickets in a file of the test's."""
         environment |= {"KRB5_CONFIG": f"{self.work_dir}/krb5.conf", "KRB5CCNAME": f"FILE:{self.folder}/tickets"}
         environment |= {"PATH": f"{os.environ['PATH']}:/usr/bin:/usr/sbin", "LC_ALL": "C"}
         return subprocess.run(words, input=text, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
 
     def search(self, scheme: str, name: str, password: str) -> subprocess.CompletedProcess[str]:
-        """Signs in by LDAP, and looks for one's own entry."""
+        """Sign in by LDAP, and search for the user's own entry."""
         told = self.folder / "password"
         told.write_text(password)
         words = ["-x", "-LLL", "-H", f"{scheme}://{self.address}", "-D", f"{name}@TOLLBAR.TEST", "-y", str(told)]
-        # That the certificate can be trusted is a test of its own: this program trusts none without its host's name.
+        # Trust in the certificate is tested separately: this program trusts none without its host's name.
         return self.run(
             "ldapsearch", *words, "-b", SEARCHED, f"(sAMAccountName={name})", "memberOf", LDAPTLS_REQCERT="never"
         )
@@ -82,7 +82,10 @@ class Domain:
 
 @pytest.fixture(scope="module")
 def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
-    """A domain that was prepared (for a share perhaps by tests before it) and runs, and wrote nothing elsewhere."""
+    """Yield a prepared, running domain, and check that it wrote nothing elsewhere.
+
+    A share of the tests may find it prepared by earlier ones.
+    """
     here("samba")
     before_it = of_the_system()
     with pytest.MonkeyPatch.context() as patch:
@@ -94,7 +97,7 @@ def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
 
 
 def of_the_system() -> dict[Path, int]:
-    """Every file of the distribution's own Samba, and when it was last changed."""
+    """Return every file of the distribution's own Samba with its time of change."""
     return {
         path: path.lstat().st_mtime_ns
         for folder in OF_THE_SYSTEM
@@ -104,7 +107,6 @@ def of_the_system() -> dict[Path, int]:
 
 
 def test_every_account_has_its_own_password(domain: Domain) -> None:
-    """As many as asked for; the first of them are members of groups."""
     lines = [line.split("\t") for line in domain.text("accounts.tsv").splitlines()]
     assert [f"u{index:05d}" for index in range(COUNT)] == [name for name, _, _ in lines]
     assert COUNT == len({password for _, password, _ in lines})
@@ -113,7 +115,6 @@ def test_every_account_has_its_own_password(domain: Domain) -> None:
 
 
 def test_secrets_are_for_their_account_alone(domain: Domain) -> None:
-    """Samba's account has them, and the lab what it hands on; none is in a command, a log or what is shown."""
     owner = domain.account.number if domain.account else os.geteuid()
     for name in ("accounts.tsv", "bind.password", "tls.key", "krb5.conf", *(f"{host}.keytab" for host in ENCRYPTIONS)):
         about = (domain.work_dir / name).stat()
@@ -128,7 +129,6 @@ def test_secrets_are_for_their_account_alone(domain: Domain) -> None:
 
 @pytest.mark.parametrize("name", OF_GROUPS.values())
 def test_a_password_is_as_good_as_a_ticket(domain: Domain, name: str) -> None:
-    """The right one is; one of another account is not."""
     assert 0 == domain.run("kinit", name, text=domain.password(name)).returncode
     refused = domain.run("kinit", name, text=domain.password("u00001"))
     assert (1, True) == (refused.returncode, "Password incorrect" in refused.stderr)
@@ -136,7 +136,6 @@ def test_a_password_is_as_good_as_a_ticket(domain: Domain, name: str) -> None:
 
 @pytest.mark.parametrize("host", ENCRYPTIONS)
 def test_each_service_has_its_encryption(domain: Domain, host: str) -> None:
-    """A ticket for it is encrypted as its account says, and its keytab opens it; two may have a delegate's."""
     domain.run("kinit", "u00510", text=domain.password("u00510"))
     service = f"HTTP/{host}.tollbar.test"
     opened = domain.run("kvno", "-k", f"{domain.work_dir}/{host}.keytab", service)
@@ -147,18 +146,16 @@ def test_each_service_has_its_encryption(domain: Domain, host: str) -> None:
 
 
 def test_a_ticket_grows_with_groups(domain: Domain) -> None:
-    """It names every group of its account."""
     sizes = {}
     for groups, name in OF_GROUPS.items():
         domain.run("kinit", name, text=domain.password(name))
         sizes[groups] = (domain.folder / "tickets").stat().st_size
-    # Eight bytes each, and perhaps some that align.
+    # Eight bytes each, and some for alignment.
     assert sizes[0] + 50 * 8 <= sizes[50] <= sizes[100] - 50 * 8 <= sizes[700] - 650 * 8
 
 
 @pytest.mark.parametrize("scheme", ["ldap", "ldaps"])
 def test_a_password_signs_in_by_ldap(domain: Domain, scheme: str) -> None:
-    """In clear and under TLS: the right one finds all groups of its account, a wrong one is refused."""
     for groups, name in OF_GROUPS.items():
         found = domain.search(scheme, name, domain.password(name))
         assert groups == found.stdout.count("memberOf: CN=g"), found.stderr
@@ -167,7 +164,6 @@ def test_a_password_signs_in_by_ldap(domain: Domain, scheme: str) -> None:
 
 
 def test_the_account_for_searches_signs_in(domain: Domain) -> None:
-    """With what a web server is given."""
     words = ["-x", "-LLL", "-H", f"ldap://{domain.address}", "-D", "svcweb@TOLLBAR.TEST"]
     found = domain.run(
         "ldapsearch", *words, "-y", f"{domain.work_dir}/bind.password", "-b", SEARCHED, "(cn=u00001)", "cn"
@@ -176,7 +172,6 @@ def test_the_account_for_searches_signs_in(domain: Domain) -> None:
 
 
 def test_the_certificate_is_trusted_by_its_file(domain: Domain) -> None:
-    """Under the controller's name; a client without the file refuses it."""
     trusting = ssl.create_default_context(cafile=str(domain.work_dir / "tls.pem"))
     for context in (trusting, ssl.create_default_context()):
         connection = socket.create_connection((domain.address, 636), 10)
@@ -189,7 +184,6 @@ def test_the_certificate_is_trusted_by_its_file(domain: Domain) -> None:
 
 
 def test_winbindd_answers_the_account_of_servers(domain: Domain) -> None:
-    """A right password and a wrong one, by Samba's client library with the private folder of this winbindd."""
     words = confined.words(domain.account)
     said = domain.run(
         *words,
@@ -201,13 +195,12 @@ def test_winbindd_answers_the_account_of_servers(domain: Domain) -> None:
         SELFTEST_WINBINDD_SOCKET_DIR=f"{domain.work_dir}/run/winbindd",
     )
     assert ["OK", "ERR"] == said.stdout.split(), said.stderr
-    # For what a web server passes on, there is another socket in here.
+    # The socket for servers' requests is another one in this folder.
     about = (domain.work_dir / "state" / "winbindd_privileged").stat()
     assert (domain.account.number if domain.account else os.geteuid()) == about.st_uid
 
 
 def test_a_port_that_is_denied_is_said() -> None:
-    """In Samba's own words, which say which it is."""
     said = "stream_setup_socket: Failed to listen on 127.1.2.3:88 - NT_STATUS_ACCESS_DENIED"
     (pattern,) = servers.services()["samba"].frontend.refusals
     assert ["Failed to listen on 127.1.2.3:88 - NT_STATUS_ACCESS_DENIED"] == pattern.findall(said)

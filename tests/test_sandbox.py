@@ -1,4 +1,4 @@
-"""Sandboxes and guards, by which nothing of a run is left."""
+"""Sandboxes and guards, which ensure that nothing of a run is left."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def _living() -> subprocess.Popen[bytes]:
 
 
 def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
-    """A directory whose keeper is gone is removed; one that is kept, or is not a sandbox, stays."""
     keeper = _living()
     try:
         alive = {"pid": keeper.pid, "start_time": proc.start_time(keeper.pid), "boot_id": proc.boot_id()}
@@ -54,7 +53,7 @@ def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
             (tmp_path / name / "keeper.json").write_text(text)
         (tmp_path / "tollbar-mine").mkdir()
         (tmp_path / "tollbar-link").symlink_to(tmp_path / "other")
-        # In another container the keeper has another id, and this one has that id's process or none.
+        # In another container the keeper has another id, which may belong to another process.
         with open(tmp_path / "tollbar-elsewhere" / "keeper.json") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             leftovers.sweep([tmp_path])
@@ -79,7 +78,9 @@ def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
 def test_what_a_keeper_left_that_was_never_ready_is_swept(
     tmp_path: Path, name: str, age_s: float, beside: tuple[str, ...], is_left: bool
 ) -> None:
-    """Killed between making the directory and saying that it keeps it; while a lab may still wait for it, it stays."""
+    """The keeper was killed between making the directory and registering it; the directory stays while a lab may wait
+    for it.
+    """
     directory = tmp_path / name
     directory.mkdir()
     for file in beside:
@@ -93,7 +94,6 @@ def test_what_a_keeper_left_that_was_never_ready_is_swept(
 def test_a_lab_whose_keeper_is_killed_before_it_is_ready_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says so in a line, and removes what the keeper had made."""
 
     def killed(words: list[str], **options: Any) -> subprocess.Popen[bytes]:
         begins = 'mkdir "$0" && : > "$0/.keeper.json" && kill -KILL $$'
@@ -107,7 +107,7 @@ def test_a_lab_whose_keeper_is_killed_before_it_is_ready_leaves_nothing(
 
 
 def test_sandbox_are_locked_while_they_are_kept() -> None:
-    """By the lock a lab in another container knows that they are, whose process ids are others."""
+    """A lab in another container has other process ids, so the lock decides."""
     with Sandbox() as at, open(at.directory / "keeper.json") as said:
         with pytest.raises(BlockingIOError):
             fcntl.flock(said, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -115,7 +115,6 @@ def test_sandbox_are_locked_while_they_are_kept() -> None:
 
 
 def test_servers_start_and_stop_at_the_same_time(at: Sandbox, system: Provider) -> None:
-    """Those of a batch are all up at once: each has its work_dir and port, and all one certificate of a kind."""
     settings = {**SETTINGS, "certificate": "rsa-2048", "key-exchange": "ecdhe-p256"}
     with ThreadPoolExecutor(6) as pool:
         started = [pool.submit(start, at, here("embedded"), system, settings) for _ in range(6)]
@@ -140,7 +139,7 @@ def test_a_server_outlives_the_thread_that_started_it(at: Sandbox, system: Provi
 
 
 def test_a_server_has_ended_though_its_guard_has_not_seen_it(at: Sandbox, system: Provider) -> None:
-    """Clients notice first, because the kernel closes connections before it tells the guard, and a core may be busy."""
+    """The kernel closes connections before it tells the guard, so clients notice first."""
     with start(at, here("embedded"), system, PLAINTEXT) as server:
         (guard,) = server.components.values()
         program = proc.tree(guard)[1]
@@ -156,7 +155,6 @@ def test_a_server_has_ended_though_its_guard_has_not_seen_it(at: Sandbox, system
 
 
 def test_sandbox_go_even_without_their_keeper() -> None:
-    """Where the keeper was killed, the directory is removed with the run all the same."""
     with Sandbox() as at:
         keeper = json.loads((at.directory / "keeper.json").read_text())
         os.kill(keeper["pid"], signal.SIGKILL)
@@ -164,7 +162,6 @@ def test_sandbox_go_even_without_their_keeper() -> None:
 
 
 def test_a_full_disk_is_a_failure(at: Sandbox, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the system refuses is a row with its words."""
 
     def full(self: Sandbox, size: int) -> None:
         raise OSError(28, "No space left on device")
@@ -176,7 +173,6 @@ def test_a_full_disk_is_a_failure(at: Sandbox, system: Provider, monkeypatch: py
 
 
 def test_sandbox_end_what_still_runs(system: Provider) -> None:
-    """A server that was not stopped is stopped with the run."""
     with Sandbox() as at:
         server = start(at, here("embedded"), system, PLAINTEXT)
         assert 1 == len(at.running)
@@ -188,10 +184,9 @@ def _guard(*arguments: str) -> subprocess.Popen[bytes]:
 
 
 def test_the_guard_ends_those_who_left_their_parents() -> None:
-    """Daemons that ignore every signal they can end with the command that started them."""
     guard = _guard("--", "sh", "-c", "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 1234 & wait' &) ; exec sleep 1234")
     deadline = time.monotonic() + PATIENCE_S
-    # While the shell in between has not ended yet there is one more.
+    # Until the shell in between has ended there is one more process.
     while len(pids := proc.tree(guard.pid)) != 4 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert 4 == len(pids)
@@ -200,7 +195,7 @@ def test_the_guard_ends_those_who_left_their_parents() -> None:
     assert [] == [pid for pid in pids if proc.start_time(pid)]
 
 
-# Makes a segment of shared memory, and says its id.
+# Makes a segment of shared memory, and prints its id.
 SEGMENT = """
 import ctypes, time
 libc = ctypes.CDLL(None)
@@ -211,7 +206,7 @@ time.sleep(60)
 
 @pytest.mark.parametrize("words", [[], ["sh", "-c", '"$@"; true', "sh"]], ids=["itself", "its child"])
 def test_the_guard_removes_the_shared_memory_of_its_tree(words: list[str]) -> None:
-    """The kernel keeps it after its maker has ended. Another program's stays."""
+    """The kernel keeps it after its maker has ended; another program's stays."""
     libc = ctypes.CDLL(None)
     own = libc.shmget(0, 4096, 0o600)
     guard = subprocess.Popen(
@@ -230,7 +225,7 @@ def test_the_guard_removes_the_shared_memory_of_its_tree(words: list[str]) -> No
     libc.shmctl(own, 0, None)
 
 
-# A lab with guards of such programs, whose log is in its directory: says the segments' ids.
+# A lab with guards of such programs and a log in its directory, which prints the segments' ids.
 LAB_OF_SEGMENTS = """
 import subprocess, sys
 from tollbar.lab.servers.guarded import Guarded
@@ -247,7 +242,7 @@ with Sandbox() as sandbox:
 
 
 def test_the_keeper_lets_guards_remove_shared_memory() -> None:
-    """The lab is killed: its guards and the keeper of its directory hear of it at the same time."""
+    """The guards and the keeper learn of the lab's death at the same time."""
     words = [sys.executable, "-c", LAB_OF_SEGMENTS, SEGMENT]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as lab:
         assert lab.stdout is not None
@@ -263,23 +258,20 @@ def test_the_keeper_lets_guards_remove_shared_memory() -> None:
 
 
 def segments() -> set[int]:
-    """The ids of all shared memory."""
+    """Return the ids of all shared memory."""
     return {int(line.split()[1]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
 
 
 def test_the_guard_has_the_status_of_its_command() -> None:
-    """And it ends with it, when a process was left behind too."""
     guard = _guard("--", "sh", "-c", "setsid sleep 1234 & exit 5")
     assert 5 == guard.wait(PATIENCE_S)
 
 
 def test_the_guard_knows_its_parent() -> None:
-    """One whose parent is gone already, or is another, starts nothing."""
     assert 137 == _guard("--child-of", "1", "--", "sleep", "1234").wait(PATIENCE_S)
 
 
 def test_the_guard_of_a_stubborn_command_kills_when_asked_twice() -> None:
-    """Asked once it lets the command take its time."""
     guard = _guard("--stop", "INT", "--", "sh", "-c", "trap '' INT; while :; do sleep 1234; done")
     while len(proc.tree(guard.pid)) < 3:
         time.sleep(0.01)

@@ -1,5 +1,4 @@
-"""With several threads: threads from a study to their verdict, their cores and moments, and what faults in accounts
-come to."""
+"""Several threads: from a study to their verdict, with their cores, moments, and faults of accounts."""
 
 from __future__ import annotations
 
@@ -66,7 +65,6 @@ ARRIVALS = 'shape = "open", rates = ["9/s"], users = [4], request = { get = "/" 
 
 
 def test_a_task_says_how_many_threads_where_the_study_does() -> None:
-    """Each is compared with one thread, which is named too; without the coordinate there is no field."""
     one, two = cells()
     assert [1, 2] == [cell.task("measure", 7)["threads"] for cell in (one, two)]
     assert (one.key, one.key) == (one.against, two.against)
@@ -112,7 +110,7 @@ def test_what_threads_cannot_be_is_refused(change: dict[str, str], words: str) -
         studies.read("some", text, where="some.toml")
 
 
-# Which cores.
+# Cores.
 
 
 @pytest.mark.parametrize(
@@ -128,7 +126,6 @@ def test_what_threads_cannot_be_is_refused(change: dict[str, str], words: str) -
 def test_threads_have_physical_cores_before_hyperthreads(
     monkeypatch: pytest.MonkeyPatch, siblings: list[set[int]], threads: int, expected: tuple[int, ...]
 ) -> None:
-    """The measuring core first; no core twice."""
     of = {core: frozenset(together) for together in siblings for core in together}
     monkeypatch.setattr(machine, "CORES", frozenset(of))
     monkeypatch.setattr(machine, "siblings", of.__getitem__)
@@ -146,13 +143,11 @@ def test_siblings_are_read_as_the_kernel_writes_them(
 
 
 def test_a_run_of_before_is_of_the_same_machine() -> None:
-    """Runs that know nothing of hyperthreads are compared as before; those that differ in them are not."""
     assert [] == machine.differences({"cpu": "one"}, {"cpu": "one", "hyperthreads": ["0,1"]})
     assert ["hyperthreads: [] / ['0,1']"] == machine.differences({"hyperthreads": []}, {"hyperthreads": ["0,1"]})
 
 
 def test_more_threads_than_cores_are_a_row_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The study's other rows are measured."""
     monkeypatch.setattr(machine, "CORES", frozenset({0, 1}))
     cell = cells((1, 3))[1]
     proven = workloads.of(cell).prove(cell, 7, Given(None))
@@ -186,7 +181,7 @@ accounts = st.lists(
 
 
 def chunk_of(threads: Sequence[ThreadRecord], **changes: int) -> ChunkRecord:
-    """The chunk that these accounts make, with what is said otherwise."""
+    """Return the chunk of these accounts, with the given changes."""
     sums = {what: sum(getattr(one, what) for one in threads) for what in ("operations", "cpu_ns", "wall_ns")}
     sums["wall_ns"] //= len(threads)
     left_over_ns = changes.pop("left_over_ns", 0)
@@ -195,7 +190,7 @@ def chunk_of(threads: Sequence[ThreadRecord], **changes: int) -> ChunkRecord:
 
 @given(accounts)
 def test_accounts_that_add_up_are_taken(threads: list[ThreadRecord]) -> None:
-    """Elapsed time of one operation is that on its thread, without the time in which others had its core."""
+    """The elapsed time of an operation is its thread's, minus the time in which others had the core."""
     work, chunk = Work((), {}, 1, threads=len(threads)), chunk_of(threads)
     assert work.contradiction(chunk) is None
     assert sum(max(one.cpu_ns, one.wall_ns) for one in threads) == work.wall_ns(chunk)
@@ -212,7 +207,7 @@ def test_accounts_that_do_not_add_up_fail_the_trial(threads: list[ThreadRecord],
 
 
 def test_what_no_thread_accounts_for_fails_the_trial() -> None:
-    """A library's own thread would be missing from the cost; orders and answers take less than this."""
+    """Work of a library's own thread would be missing from the cost; overhead of orders and answers is below this."""
     threads = [ThreadRecord(operations=10, cpu_ns=5_000_000, wall_ns=5_000_000)] * 2
     work = Work((), {}, 1, threads=2)
     assert work.contradiction(chunk_of(threads, left_over_ns=900_000)) is None
@@ -235,7 +230,7 @@ def test_what_no_thread_accounts_for_fails_the_trial() -> None:
 def test_a_chunk_in_which_others_had_a_thread_s_core_is_noisy(
     monkeypatch: pytest.MonkeyPatch, waited_ns: int, expected: tuple[float, ...]
 ) -> None:
-    """By the thread that waited longest, whatever the chunk cost; what that waited is none of its elapsed time."""
+    """The longest waiting thread decides, whatever the chunk cost; its wait is no part of the elapsed time."""
     threads = [
         ThreadRecord(operations=10, cpu_ns=4_000_000, wall_ns=5_000_000, run_queue_wait_ns=waited)
         for waited in (0, waited_ns)
@@ -247,12 +242,12 @@ def test_a_chunk_in_which_others_had_a_thread_s_core_is_noisy(
     Rounds([member], Measure("cpu", 0.005, 1, 1), random.Random(1), probe, watch)._advance(member, 0)  # type: ignore[arg-type]
     (chunk,) = member.chunks
     assert (expected, 10_000_000 - waited_ns) == (chunk.probes_ns, chunk.wall_ns)
-    # What a probe says of the machine is what it took.
+    # A probe's reading is its own time.
     assert [25_000.0, 26_000.0] == [*watch.readings]
 
 
 def test_each_core_of_a_thread_is_probed() -> None:
-    """Those of all members, so that both sides of a ratio are of like moments; none where one is not known."""
+    """Cores of all members are probed, so that both sides of a ratio are of equal moments; unless one is unknown."""
 
     def member(paid_on: int | None, *cores: int) -> Member:
         work = Work((), {}, paid_on, paid_on=paid_on, cores=cores)
@@ -268,7 +263,6 @@ def test_each_core_of_a_thread_is_probed() -> None:
 
 @pytest.mark.parametrize("choice", ["spin-1", "spin-locked", "spin-waiting"])
 def test_the_engine_keeps_the_accounts_of_its_threads(choice: str) -> None:
-    """Whatever they share, each does what was asked, and their sums are the chunk's; of one thread on one core."""
     threads = min(2, len(machine.CORES))
     text = (
         THREADS.format(threads=[threads], provider="spin")
@@ -287,7 +281,7 @@ def test_the_engine_keeps_the_accounts_of_its_threads(choice: str) -> None:
         session.ready(30.0)
         for seconds, operations in ((0.005, 1), (0.0, 3)):
             chunks = [session.advance(seconds, operations, 30.0) for _ in range(9)]
-            # Beside other programs, orders and answers take longer, and more than so short a chunk may have left over.
+            # On a busy machine orders and answers take longer, and more than such a short chunk may have left over.
             contradictions = [work.contradiction(chunk) for chunk in chunks]
             assert None in contradictions, contradictions
             assert all(one.operations >= operations for chunk in chunks for one in chunk.observed.threads)
@@ -308,7 +302,7 @@ def test_the_engine_refuses_cores_that_are_not_there() -> None:
 def judged(
     cpu: float, elapsed: float, *, threads: int = 2, noise: float = 0.002, reason: str | None = None
 ) -> StudyJudgement:
-    """What is judged of a cell that takes so many times the CPU time and the elapsed time of one thread."""
+    """Return the judgement of a cell at these multiples of one thread's CPU time and elapsed time."""
     source = random.Random(f"{cpu}/{elapsed}/{noise}")
 
     def costs(times: float) -> list[float]:
@@ -348,7 +342,6 @@ def only(judgement: StudyJudgement) -> ScalingResult:
     ],
 )
 def test_what_rises_decides_the_verdict(cpu: float, elapsed: float, verdict: Scaling) -> None:
-    """CPU time first; what the interval leaves open cannot be told."""
     found = only(judged(cpu, elapsed))
     assert verdict is found.verdict
     assert found.cpu.ratio is not None
@@ -362,7 +355,7 @@ def test_what_rises_decides_the_verdict(cpu: float, elapsed: float, verdict: Sca
 
 @pytest.mark.parametrize(("cpu", "elapsed"), [(1.5, 1.5), (1.0, 1.5)])
 def test_a_rise_as_disturbed_is_not_laid_at_scaling_s_door(cpu: float, elapsed: float) -> None:
-    """Who holds a lock while others have its core lets all wait; what does not rise even so scales."""
+    """A thread that is preempted while it holds a lock stalls the others, so a rise under noise proves nothing."""
     found = only(judged(cpu, elapsed))
     noisy = [
         replace(toll, ratio=replace(toll.ratio, moments=Moments.ALL))
@@ -375,7 +368,6 @@ def test_a_rise_as_disturbed_is_not_laid_at_scaling_s_door(cpu: float, elapsed: 
 
 
 def test_equals_are_seldom_called_anything_else() -> None:
-    """Of forty cells that scale none is contended and none waits."""
     verdicts = [only(judged(1.0, 1.0, noise=0.004 + seed / 1e6)).verdict for seed in range(40)]
     assert {Scaling.SCALES} >= {*verdicts} - {Scaling.CANNOT_TELL}
     assert 36 <= verdicts.count(Scaling.SCALES)
@@ -392,14 +384,13 @@ def test_what_was_not_measured_says_why() -> None:
 
 
 def test_a_cell_of_threads_alone_has_no_scaling() -> None:
-    """Without the same of one thread there is nothing to set it beside."""
     two = row({"choice": "x", "threads": 2}, [1000.0] * BLOCKS, repeats_ns=[1000.0] * BLOCKS)
     found = judge_study(study_run([two], (BLOCKS,), study(blocks=BLOCKS)))
     assert () == found.scaling
     assert scaling_listing(found, {}) is None
 
 
-# What is said.
+# Sentences.
 
 
 @pytest.mark.parametrize(
@@ -423,7 +414,6 @@ def test_the_answer_says_what_scaling_costs(cpu: float, elapsed: float, begins: 
     [([], 2, False), (["0,1"], 2, True), (["0,1", "2,3"], 4, False), (["0,1", "2,3"], 3, True)],
 )
 def test_hyperthreads_are_told_where_threads_share_a_core(hyperthreads: list[str], cores: int, said: bool) -> None:
-    """And how many cores there were, beyond which nothing is known."""
     listing = scaling_listing(judged(1.3, 1.3), {"hyperthreads": hyperthreads, "cores": cores})
     assert listing is not None
     assert said is any("hyperthreads of one physical core" in note for note in listing.notes)
@@ -431,13 +421,11 @@ def test_hyperthreads_are_told_where_threads_share_a_core(hyperthreads: list[str
 
 
 def test_trials_without_threads_are_as_they_were() -> None:
-    """A chunk of one thread has its elapsed time once."""
     assert [5.0] == [Work((), {}, 1).wall_ns(ChunkRecord(operations=1, cpu_ns=1, wall_ns=5))]
     assert trials([100.0])[0].wall_ns
 
 
 def test_threads_that_are_compared_with_one_are_no_alternatives() -> None:
-    """What becomes of them is the answer, and the section below it does not say it again; beside a choice it does."""
     found = judged(1.5, 1.5)
     assert scaling_sentences(found) == answer(found)
     listing = scaling_listing(found, {})

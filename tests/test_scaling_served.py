@@ -1,5 +1,4 @@
-"""Servers with several threads: what each is told of its cores, where server and load then are, and what a chunk
-shows."""
+"""Servers with several threads: their configuration, the cores of server and load, and the chunks."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ def cells(server: str, threads: Sequence[int], op: str = "connect", more: str = 
 
 
 def told(server: str, cores: tuple[int, ...]) -> str:
-    """What the server's program is configured with; its program need not be here."""
+    """Return the configuration of the server's program, which need not be installed."""
     found = _installed(servers.all_servers()[server])
     return rendered(Request(found, resolve(["libcrypto"])[0], PLAINTEXT, cores=cores))
 
@@ -83,7 +82,7 @@ def _installed(server: Server) -> Installed:
     ],
 )
 def test_a_server_is_told_of_its_cores(server: str, cores: tuple[int, ...], words: list[str]) -> None:
-    """One is as if none were said: the same set-up is the baseline."""
+    """One core is configured as without the setting: the same set-up is the baseline."""
     said = told(server, cores)
     assert [] == [word for word in words if f"{word}\n" not in said and f"{word}}}" not in said]
     assert ("worker_cpu_affinity" in said) is (server == "nginx" and len(cores) > 1)
@@ -92,7 +91,6 @@ def test_a_server_is_told_of_its_cores(server: str, cores: tuple[int, ...], word
 @pytest.mark.parametrize("op", ["connect", "request"])
 @pytest.mark.parametrize("server", WITH_WORKERS)
 def test_server_and_load_have_a_part_on_each_core(server: str, op: str) -> None:
-    """The server answers on all of them, and the accounts of a chunk are closed; of one thread on one core alike."""
     here(server)
     core = max(machine.CORES)
     for cell in cells(server, [*range(1, MOST + 1)], op):
@@ -130,7 +128,6 @@ def test_each_thread_has_as_many_users_as_one() -> None:
 
 
 def test_elapsed_time_is_without_the_load_client_s() -> None:
-    """What cores did for the server, and what they waited; without threads a chunk has its elapsed time once."""
     work = RequestWork((), {}, 1, threads=2, server=None)  # type: ignore[arg-type]
     threads = tuple(ThreadRecord(operations=5, cpu_ns=cpu_ns, wall_ns=5_000_000) for cpu_ns in (2_000_000, 1_500_000))
     chunk = ChunkRecord(operations=10, cpu_ns=3_500_000, wall_ns=5_000_000, observed=Observed(threads=threads))

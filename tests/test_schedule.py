@@ -1,4 +1,4 @@
-"""How long what is planned takes, by what is usual and by what was tried: reckoned by hand."""
+"""Durations of plans, from defaults and from trials, compared with hand-computed ones."""
 
 from __future__ import annotations
 
@@ -36,17 +36,19 @@ HOW = Measure("cpu", 0.005, 10, 8)
 
 @pytest.fixture(scope="module")
 def planned() -> Plan:
-    """A baseline, which has a repeat, and two cells beside it: one batch of four visits a block."""
+    """Return a plan of a baseline with a repeat and two cells: one batch of four visits a block."""
     return plan.make([study.read("hashes", TEXT, where="hashes.toml")], seed=1)
 
 
 def paces(planned: Plan, *seconds: float) -> dict[tuple[str, str], Pace]:
-    """Of its cells in their order, how long each is not ready."""
+    """Return the paces of its cells in order, each with its time until ready."""
     return {("hashes", cell.key): Pace(one, 0.0) for cell, one in zip(planned.cells, seconds, strict=False)}
 
 
 def test_a_chunk_takes_what_was_asked_or_its_fewest_operations() -> None:
-    """A counted one takes its operations, were it less; a slow one comes between the others of its round."""
+    """A counted chunk lasts as long as its operations, even if that is less; a slow one comes between the others of its
+    round.
+    """
     assert [0.005, 0.007] == [Pace(0.0, one).chunk_s(HOW) for one in (0.001, 0.007)]
     assert [0.001, 0.007] == [Pace(0.0, one, True).chunk_s(HOW) for one in (0.001, 0.007)]
     assert [False, True] == [Pace(0.0, one).is_slow(HOW) for one in (0.02, 0.0201)]
@@ -65,13 +67,11 @@ def test_a_chunk_takes_what_was_asked_or_its_fewest_operations() -> None:
     ],
 )
 def test_a_trial_spends_twice_what_is_asked_at_most(operation_s: float, rounds: range) -> None:
-    """In every round, or every second, fourth, eighth one; and in the first however long it takes."""
     assert rounds == Pace(0.0, operation_s).turns(HOW)
     assert range(10) == Pace(0.0, operation_s, True).turns(HOW)
 
 
 def test_what_a_trial_takes() -> None:
-    """To be ready, and each of its rounds with what is lost around it; through a server a throughput phase besides."""
     alone: Any = SimpleNamespace(server=None, provider=SimpleNamespace(ready_s=0.3))
     served: Any = SimpleNamespace(server="nginx", provider=SimpleNamespace(ready_s=0.3))
     assert pytest.approx(0.3 + 10 * 0.006) == schedule.trial_s(alone, HOW)
@@ -82,7 +82,6 @@ def test_what_a_trial_takes() -> None:
 
 
 def test_what_a_plan_takes(planned: Plan) -> None:
-    """Its blocks, with a repeat of the baseline in each; and its proofs, until what they took is known."""
     (one,) = planned.studies
     ready_s = planned.cells[0].provider.ready_s
     block_s = 4 * (ready_s + 10 * 0.006)
@@ -91,12 +90,11 @@ def test_what_a_plan_takes(planned: Plan) -> None:
     known = paces(planned, 1.0, 10.0, 100.0)
     assert pytest.approx(2 * 1.06 + 10.06 + 100.06) == schedule.of_block(one, 1, known)
     assert pytest.approx(8 * 112.24) == schedule.of_plan(planned, known) == schedule.of_study(one, 1, known)
-    # What was not proved is not measured.
+    # Unproved cells are not measured.
     assert pytest.approx(8 * (2 * 1.06 + 10.06)) == schedule.of_plan(planned, paces(planned, 1.0, 10.0))
 
 
 def test_what_batches_take(planned: Plan) -> None:
-    """Visit by visit, of cells whose pace is known or usual."""
     (one,) = planned.studies
     batches = [batch for block in blocks(one, 1, 3) for batch in block]
     usual_s = planned.cells[0].provider.ready_s + 0.06
@@ -107,7 +105,6 @@ def test_what_batches_take(planned: Plan) -> None:
 
 
 def test_how_many_blocks_fit(planned: Plan) -> None:
-    """Whole ones, beside the proofs where these are to come; and never fewer than are asked for."""
     (one,) = planned.studies
     known = paces(planned, 1.0, 10.0, 100.0)
     assert [4, 5, 5] == [schedule.blocks_within(one, 1, s, 4, known) for s in (5 * 112.24 - 1, 561.2001, 600.0)]
@@ -121,7 +118,7 @@ def test_how_many_blocks_fit(planned: Plan) -> None:
 
 
 class Clock:
-    """Advanced by what is done."""
+    """Clock that the virtual work advances."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -132,7 +129,7 @@ class Clock:
 
 @pytest.fixture
 def tries(monkeypatch: pytest.MonkeyPatch) -> tuple[Tried, list[Any], dict[str, Any]]:
-    """What tries cells on a virtual runner: ready after 2 s, an operation each second; and what it was asked."""
+    """Return a trier of cells on a virtual runner (ready after 2 s, an operation each second), and its orders."""
     clock, asked, how = Clock(), [], {"work": Work(("runner",), {"a": "task"}, 3, fewest=4), "fails": None}
     monkeypatch.setattr(schedule, "time", clock)
 
@@ -169,12 +166,11 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> tuple[Tried, list[Any], dict[str, 
 
 
 def test_the_first_of_a_kind_is_tried(planned: Plan, tries: tuple[Tried, list[Any], dict[str, Any]]) -> None:
-    """What is ready after two seconds and ends after half a one; its operations stand by themselves."""
     tried, asked, how = tries
     md5, sha1, _ = planned.cells
     assert Pace(2.5, 4.0) == tried.pace(md5, 0.1)
     assert [("md5", 9, None, 3), ("session", ("runner",), {"a": "task"}, 3), (0.0, 4)] == asked
-    # Those like it are not tried, unless their proof took long.
+    # Cells like it are not tried, unless their proof took long.
     how["work"] = replace(how["work"], fewest=1, is_counted=True)
     assert Pace(2.5, 4.0) == tried.pace(md5, 7.5)
     assert 3 == len(asked)
@@ -187,7 +183,6 @@ def test_the_first_of_a_kind_is_tried(planned: Plan, tries: tuple[Tried, list[An
 def test_what_cannot_be_tried_takes_what_is_usual(
     planned: Plan, tries: tuple[Tried, list[Any], dict[str, Any]]
 ) -> None:
-    """Its trials will say why; one whose proof was slow is like the first of its kind."""
     tried, _, how = tries
     how["fails"] = True
     assert schedule.usual(planned.cells[0]) == tried.pace(planned.cells[0], 0.1)
@@ -198,7 +193,6 @@ def test_what_cannot_be_tried_takes_what_is_usual(
 
 
 def test_batches_that_are_left_are_of_the_blocks_that_were_asked_for(planned: Plan) -> None:
-    """All at first; without those that are there; and what is made up for has a number of its own."""
     (one,) = planned.studies
     drawn = [batch for block in blocks(one, planned.seed, 3) for batch in block]
     asked = {"counts": {"hashes": 3}, "excluded": ()}
@@ -217,7 +211,6 @@ def _trials(batch: Any) -> set[Any]:
 
 
 def test_a_cell_that_was_not_proved_is_in_no_batch(planned: Plan) -> None:
-    """A batch of which nothing is left but baselines is none, unless a repeat is among them."""
     md5, sha1, sha256 = (("hashes", cell.key) for cell in planned.cells)
     asked = {"counts": {"hashes": 1}, "done": ()}
     (batch,) = measure.batches_left(planned, excluded={sha1, sha256}, **asked)
@@ -228,7 +221,6 @@ def test_a_cell_that_was_not_proved_is_in_no_batch(planned: Plan) -> None:
 
 
 def test_quick_operations_of_the_engine_have_short_chunks() -> None:
-    """Where every trial of a batch is quick, and the study names neither chunk nor rounds."""
     usual = TEXT.partition("[measure]")[0] + "[measure]\n"
     planned = study.read("s", usual + "blocks = 4\n", where="s")
     cells = plan.make((planned,), seed=1).studies[0].cells

@@ -1,4 +1,4 @@
-"""Secrets that a run makes: searched for in files, in arguments and environments of processes, in what is said."""
+"""Secrets of a run: searched for in files, in arguments and environments of processes, and in output."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from bench.survival.kinds import KINDS, STORAGE
 from conftest import here
 from tollbar.core import proc
 
-# What the lab makes itself, it makes by the module `secrets`; what is shorter names files, and keeps nothing from
-# anybody. What a preparation has packed stays where it was packed until that was looked at: a moment later it is in the
-# cache.
+# The lab makes its secrets by the module `secrets`; shorter values only name files. Packed state of a preparation stays
+# in its first place until it was searched, because it moves to the cache a moment later.
 WATCHED = """
 import os, secrets, sys, time
 notes, parent = sys.argv.pop(1), os.getppid()
@@ -105,15 +104,15 @@ blocks = 4
 
 
 class Kind(NamedTuple):
-    """A study with a server, or a database, that is told secrets."""
+    """Study with a server or a database that gets secrets."""
 
     text: str
     servers: tuple[str, ...]
-    """What must be here for it."""
+    """Servers that must be installed."""
     kept: frozenset[str]
-    """Suffixes of files in the run's directory that must have held some: else nothing was looked for."""
+    """Suffixes of files in the run's directory that must have held secrets, or else nothing was searched."""
     made: frozenset[str] = frozenset()
-    """Of these: what must have held some that the lab made."""
+    """Suffixes, among these, of files with secrets that the lab made."""
     preparations: int = 0
 
 
@@ -149,7 +148,7 @@ PRIVATE_KEY = b"PRIVATE KEY-----"
 
 @pytest.fixture
 def ground() -> Iterator[Ground]:
-    """A ground whose runs make secrets that are written down."""
+    """Yield a ground whose runs record the secrets they make."""
     with a_ground() as ground:
         yield ground
 
@@ -157,8 +156,9 @@ def ground() -> Iterator[Ground]:
 @pytest.mark.share(0)
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_secret_is_where_others_can_read_it(ground: Ground, tmp_path: Path, name: str) -> None:
-    """Neither while it runs nor after it: there are none but in files that only their owner can reach, in the run's
-    directory and among what is prepared in the user's cache. The cache is empty at first, so that all is prepared."""
+    """Secrets are only in files that their owner alone can reach, during the run and after it, in the run's directory
+    and in the prepared state of the user's cache. The cache is empty at first, so that everything is prepared.
+    """
     kind = STUDIES[name]
     for server in kind.servers:
         here(server)
@@ -180,7 +180,7 @@ def test_no_secret_is_where_others_can_read_it(ground: Ground, tmp_path: Path, n
         is_packed = packed.is_symlink()
         if is_packed:
             note_packed(packed.readlink(), held)
-        # Those of the processes first: what is made after that is met the next time.
+        # Processes first: secrets made later are found the next time.
         places = [*of_processes(run.pid), *of_files(ground.folder)]
         note_held(ground.temporary, held)
         secrets = {*made(tmp_path), *flat(held)}
@@ -205,8 +205,7 @@ def test_no_secret_is_where_others_can_read_it(ground: Ground, tmp_path: Path, n
 
 
 def test_the_scanner_finds_what_is_shown(tmp_path: Path) -> None:
-    """A secret in a readable file is found as it is, in hexadecimal and in base64; one that is in a file of its owner's
-    is found where there are to be none."""
+    """Plain, in hexadecimal and in base64; also in a file that only its owner can read."""
     secret = b"0123456789abcdef"
     run, elsewhere = tmp_path / "tmp" / "tollbar-1", tmp_path / "runs"
     for place in (run, elsewhere):
@@ -228,7 +227,6 @@ def test_the_scanner_finds_what_is_shown(tmp_path: Path) -> None:
 
 
 def test_what_was_packed_is_known(tmp_path: Path) -> None:
-    """The secrets of an archive are those of the files in it."""
     (tmp_path / "bind.password").write_bytes(b"0123456789abcdef")
     with tarfile.open(tmp_path / "packed.tar", "w") as archive:
         archive.add(tmp_path / "bind.password", "./bind.password")
@@ -238,11 +236,10 @@ def test_what_was_packed_is_known(tmp_path: Path) -> None:
 
 
 def test_keys_are_found_in_a_keytab(tmp_path: Path) -> None:
-    """Behind a hole, and before a longer version number."""
     key = bytes(range(32))
     entry = struct.pack(">HH3sH4sIIBHH", 1, 3, b"ONE", 4, b"HTTP", 1, 0, 1, 18, len(key)) + key
     path = tmp_path / "web1.keytab"
-    # The hole is where a key was that was removed.
+    # The hole is a removed key.
     path.write_bytes(
         b"\x05\x02" + struct.pack(">i", -8) + bytes(8) + struct.pack(">i", len(entry) + 4) + entry + bytes(4)
     )
@@ -250,18 +247,18 @@ def test_keys_are_found_in_a_keytab(tmp_path: Path) -> None:
 
 
 def note_held(folder: Path, held: dict[Path, list[bytes]]) -> None:
-    """Adds the passwords, keys and tokens that files of directories and accounts have, each once they are whole."""
+    """Add the passwords, keys and tokens in files of directories and accounts, once the files are complete."""
     for root, _, names in os.walk(folder):
         for name in names:
             path = Path(root, name)
-            # One that is still being written may have a part of them.
+            # A file that is still being written may have a part of them.
             if path.suffix in HOLDING and not held.get(path):
                 with contextlib.suppress(OSError, struct.error):
                     held[path] = secrets_in(path, path.read_bytes())
 
 
 def note_packed(archive: Path, held: dict[Path, list[bytes]]) -> None:
-    """Adds those of the files that a preparation has packed."""
+    """Add the secrets in the files that a preparation has packed."""
     with tarfile.open(archive) as files:
         for member in files:
             path = archive / member.name
@@ -274,10 +271,10 @@ HOLDING = (".tsv", ".password", ".keytab", ".token")
 
 
 def secrets_in(path: Path, content: bytes) -> list[bytes]:
-    """Those of a file that is whole."""
+    """Return the secrets of a complete file."""
     match path.suffix:
         case ".tsv":
-            # Of ten thousand accounts, some: each is looked for in every file.
+            # Only some of ten thousand accounts, because each is searched for in every file.
             found = [line.split(b"\t")[1] for line in content.splitlines()[:20]]
         case ".keytab":
             found = [*keys_of(content)]
@@ -287,7 +284,7 @@ def secrets_in(path: Path, content: bytes) -> list[bytes]:
 
 
 def keys_of(keytab: bytes) -> Iterator[bytes]:
-    """MIT's file format, version 2: all numbers begin with their highest byte."""
+    """Yield the keys of a keytab in MIT's file format, version 2, which is big-endian."""
     at = 2
     while at + 4 <= len(keytab):
         (size,) = struct.unpack_from(">i", keytab, at)
@@ -305,19 +302,19 @@ def keys_of(keytab: bytes) -> Iterator[bytes]:
 
 
 def flat(held: dict[Path, list[bytes]]) -> list[bytes]:
-    """All of them."""
+    """Return all secrets."""
     return [secret for secrets in held.values() for secret in secrets]
 
 
 def made(folder: Path) -> list[bytes]:
-    """All secrets that were made so far."""
+    """Return all secrets that the lab has made."""
     with contextlib.suppress(FileNotFoundError):
         return [bytes.fromhex(line) for line in (folder / "made").read_text().split()]
     return []
 
 
 def shown(places: Iterable[tuple[str, bytes]], secrets: Iterable[bytes]) -> set[str]:
-    """The places that have one of them, in whichever of its forms, or a private key."""
+    """Return the places that contain a secret in any form, or a private key."""
     forms = [PRIVATE_KEY]
     for secret in secrets:
         forms += [
@@ -330,7 +327,7 @@ def shown(places: Iterable[tuple[str, bytes]], secrets: Iterable[bytes]) -> set[
 
 
 def of_processes(root: int) -> Iterator[tuple[str, bytes]]:
-    """Arguments and environments of a process and all below it."""
+    """Yield the arguments and environments of a process and all below it."""
     for pid in proc.tree(root):
         for kind in ("cmdline", "environ"):
             with contextlib.suppress(OSError):
@@ -338,29 +335,30 @@ def of_processes(root: int) -> Iterator[tuple[str, bytes]]:
                 yield f"{kind} of {words}", Path(f"/proc/{pid}/{kind}").read_bytes()
 
 
-# Below a ground: the run's directory, and what is prepared in the user's cache.
+# Below a ground: the run's directory, and prepared state in the user's cache.
 OWN = re.compile(r"tmp/tollbar-[^/]+(/.*)?|cache/tollbar/prepared(/.*)?")
-# Larger ones are databases, and searching them takes long.
+# Larger files are databases, which take long to search.
 SMALL_BYTES = 100_000
 
 
 def of_files(ground: Path) -> Iterator[tuple[str, bytes]]:
-    """What is in the files below a ground; in places for what is its owner's alone, what another user can read."""
+    """Yield the content of files below a ground; in owner-only places, of files that another user can read."""
     for is_own, path in reached(ground):
         if not is_own or mode(path) & 0o044:
             yield from content_of(path)
 
 
 def of_owners(ground: Path) -> Iterator[tuple[str, bytes]]:
-    """What is in small files of these places that another user cannot read, and could reach."""
+    """Yield the content of small files in owner-only places that another user can reach but not read."""
     for is_own, path in reached(ground):
         if is_own and not mode(path) & 0o044:
             yield from content_of(path, SMALL_BYTES)
 
 
 def reached(ground: Path) -> Iterator[tuple[bool, Path]]:
-    """The files below a ground, and whether each is in a place for what is its owner's alone: there those that another
-    user can reach."""
+    """Yield the files below a ground, and whether each is in an owner-only place; there only those in reach of another
+    user.
+    """
     for root, folders, names in os.walk(ground):
         is_own = OWN.fullmatch(os.path.relpath(root, ground)) is not None
         if is_own:
@@ -369,14 +367,14 @@ def reached(ground: Path) -> Iterator[tuple[bool, Path]]:
 
 
 def content_of(path: Path, most: float = math.inf) -> Iterator[tuple[str, bytes]]:
-    """A file's, where it is one and is still there."""
+    """Yield the content of a regular file that still exists."""
     with contextlib.suppress(OSError):
         if path.is_file() and path.stat().st_size <= most:
             yield str(path), path.read_bytes()
 
 
 def mode(path: Path) -> int:
-    """Who may do what with it; nothing, where it is gone."""
+    """Return the mode of a file, or 0 if it is gone."""
     with contextlib.suppress(OSError):
         return path.stat().st_mode
     return 0

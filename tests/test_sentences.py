@@ -1,4 +1,4 @@
-"""The sentences that answer a question: how things are named, how often a core can do them, what keeps them down."""
+"""Sentences that answer a question: names, operations per second of a core, and limiting settings."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from tollbar.report.terminal import show_judgement
 from tollbar.study import Coordinates, plan
 
 BLOCKS = 8
-# What `measured` multiplies its ratios by.
+# Factor of `measured`'s ratios.
 BASE_NS = 100
 
 
 def asked(line: str, costs_ns: tuple[float, ...] = ()) -> StudyJudgement:
-    """A question as it is judged when its cells cost this, in the plan's order; without costs, none was measured."""
+    """Return the judgement of a question whose cells have these costs in the plan's order; without costs, none was
+    measured.
+    """
     family, *words = line.split()
     one = study.read(study.ASKED, study.of_words(family, words).text(BLOCKS), where=study.ASKED)
     cells = plan.make([one], seed=0).studies[0].cells
@@ -42,7 +44,6 @@ def asked(line: str, costs_ns: tuple[float, ...] = ()) -> StudyJudgement:
 
 
 def test_numbers_have_their_names() -> None:
-    """What differs in a parameter is called by it; the other parameters stand together, with their units."""
     found = asked("password-hash argon2id memory=46MiB,64MiB passes=1 lanes=1", (45e6, 64e6))
     often, compared = sentences(found)
     assert compared.startswith("memory 64 MiB takes 1.42 times the CPU of memory 46 MiB [")
@@ -55,14 +56,13 @@ def test_numbers_have_their_names() -> None:
 
 
 def test_parameters_below_the_least_are_called_what_they_are() -> None:
-    """The standing in the sentence is that of the parameters."""
     (*_, compared) = sentences(asked("password-hash bcrypt cost=10,8", (64e6, 16e6)))
     assert compared.startswith("cost 8 takes 0.25 of the CPU of cost 10 [")
     assert compared.endswith(": saves 75 %; disallowed, where cost 10 is deprecated.")
 
 
 def test_a_baseline_is_named_with_what_it_alone_has() -> None:
-    """Of a baseline with one of several parameters it is said which one a choice without these was held against."""
+    """Choices without the baseline's parameters are compared with it, so the sentence names them."""
     found = sentences(asked("password-hash argon2id bcrypt memory=19MiB,46MiB cost=10", (50e6, 25e6, 50e6)))
     assert any(said.startswith("bcrypt takes 2.00 times the CPU of argon2id with memory 19 MiB [") for said in found)
 
@@ -86,13 +86,13 @@ RATES = {
 
 @pytest.mark.parametrize("what", RATES)
 def test_how_often_a_core_can_do_it(what: str) -> None:
-    """One second of CPU time over what was measured; where tables say it better, nothing."""
+    """One second of CPU time over the cost; omitted if tables show it better."""
     line, costs, words = RATES[what]
     said = rates(asked(line, costs))
     assert said is None if words is None else (said or "").startswith(words)
 
 
-# A question, and the setting that keeps all of it out of good standing; with what else it could be.
+# A question, the setting that lowers the standing of all of it, and the alternatives.
 WEAKNESS = {
     "web-auth anonymous session-cookie jwt transport=clear": (
         "Transport clear is disallowed (NIST, SP 800-63B-4 section 3.1.1.2); ask with `transport=tls`."
@@ -106,13 +106,12 @@ WEAKNESS = {
 
 @pytest.mark.parametrize("line", WEAKNESS)
 def test_a_setting_that_keeps_all_down_is_named(line: str) -> None:
-    """By whose word it does, and what else there is; not where cells differ in it, or are no better without it."""
     expected, said = WEAKNESS[line], weakness(asked(line))
     assert said is None if expected is None else expected in (said or "")
 
 
 def every_cell(family: Family, server: str, choice: str) -> Iterator[Coordinates]:
-    """Each combination of values of which some have a standing, all else by default; those that can be had."""
+    """Yield each combination of values with a standing, other settings at defaults, if the combination exists."""
     judged = {
         name: setting.values
         for name, setting in family.settings.items()
@@ -129,7 +128,6 @@ def every_cell(family: Family, server: str, choice: str) -> Iterator[Coordinates
     ("name", "server"), [("web-auth", "embedded"), ("web-auth", "nginx"), ("web-auth", "httpd"), ("tls", "nginx")]
 )
 def test_no_advice_leads_to_what_cannot_be_had_or_stands_no_better(name: str, server: str) -> None:
-    """Over all choices and settings of each server: what is asked instead can be had there, and stands better."""
     family = families.family(name)
     judged, advised = asked(f"{name} {family.null.name} *"), 0
     row = judged.rows[0]
@@ -162,7 +160,6 @@ def test_no_advice_leads_to_what_cannot_be_had_or_stands_no_better(name: str, se
     ],
 )
 def test_a_default_is_what_the_server_has(server: str, choice: str, instead: Mapping[str, str]) -> None:
-    """And of that what stands best; what is asked for all the same is refused, with what to ask instead."""
     family = families.family("web-auth")
     cell = at_defaults(family, {"choice": choice, "server": server, "op": "request"})
     assert {**cell, **instead, "transport": "tls"} == cell
@@ -174,7 +171,6 @@ def test_a_default_is_what_the_server_has(server: str, choice: str, instead: Map
 
 
 def test_the_first_sentences_leave_the_rest_to_the_table() -> None:
-    """So many comparisons, and how many more; all of them stand in the document."""
     found = asked("digest *", tuple(1e3 + number for number in range(40)))
     comparisons = [row for row in found.rows if row.key != row.against]
     assert len(comparisons) > MOST_SENTENCES
@@ -187,7 +183,6 @@ def test_the_first_sentences_leave_the_rest_to_the_table() -> None:
 def test_a_baseline_of_worse_standing_is_not_called_equal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """All rows stand alike only where the baseline does as well; then that is said once, above them."""
     show_judgement(judgement([asked("password-hash bcrypt-12 argon2id-owasp-46m", (250e6, 50e6))]))
     text = capsys.readouterr().out
     assert "all recommended" not in text
@@ -218,6 +213,5 @@ def test_a_baseline_of_worse_standing_is_not_called_equal(
     ],
 )
 def test_from_which_share_on_a_cache_pays(costs_ns: tuple[float, ...], expected: str) -> None:
-    """By the line through all shares that were measured, with its interval."""
     found = sentences(asked("web-auth jwt transport=tls verified=each-time,cached hit-share=0,0.5,0.99", costs_ns))
     assert [said for said in found if said.lower().startswith(expected)], found

@@ -1,4 +1,4 @@
-"""Servers that go wrong: each fault is a row with its reason, never a number, and the next cell goes on."""
+"""Faulty servers: each fault is a row with its reason, never a number, and the next cell goes on."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from tollbar.lab.workloads.request import RequestWorkload
 from tollbar.study.definition import DEFAULT_MEASURE
 from tollbar.study.plan import Cell
 
-# The lab has another in its place.
+# The lab replaces this function.
 PROVE = loading.prove
 
-# Faults of every cell's start, and what the row says.
+# Faults at the start of every cell, and the row's reason.
 AT_START = {
     "unready": (Outcome.TIMED_OUT, "fake-server was not ready within 5 s"),
     "mute": (Outcome.TIMED_OUT, "fake-server was not ready within 5 s"),
@@ -50,7 +50,7 @@ AT_START = {
     "crash": (Outcome.FAILED, "fake-server was ended by SIGSEGV"),
 }
 
-# Of answers: how the load client counts them, and its words.
+# Faults of answers: the load client's counter and its words.
 OF_ANSWERS = {
     "die": ("closed early", "the connection ended before the answer began"),
     "wrong-length": ("wrong length", "expected 1000 bytes, got 10"),
@@ -63,7 +63,7 @@ OF_ANSWERS = {
     "babble": ("not HTTP", "too many headers"),
 }
 
-# Of handshakes, likewise.
+# Faults of handshakes, likewise.
 OF_HANDSHAKES = {
     "other-certificate": ("tls", "the server presented another certificate"),
     "other-version": ("tls", "ProtocolVersion"),
@@ -74,7 +74,7 @@ OF_HANDSHAKES = {
 
 
 def waited_for(fault: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the same fault; where it is that no answer comes, the client of that cell alone gives up soon."""
+    """Return the fault; if no answer comes, that cell's client alone gives up soon."""
     task = RequestWorkload._task
 
     def impatient(self: RequestWorkload, cell: Cell, *arguments: Any) -> dict[str, Any]:
@@ -89,12 +89,12 @@ def waited_for(fault: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def given_up_soon(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the start of servers with this fault alone be given up soon."""
+    """Give the start of servers with this fault a short limit."""
     start = Running.__init__
 
     def impatient(self: Running, component: Component, program: Path, rendered: Rendered, **more: Any) -> None:
         if f'"fault": "{fault}"' in (rendered.stdin or ""):
-            # Copies: those in good health share the component, and have more time on a busy machine.
+            # Copies: healthy servers share the component, and need more time on a busy machine.
             component, ready = copy(component), copy(component.ready)
             object.__setattr__(ready, "limit", NEVER_S)
             object.__setattr__(component, "ready", ready)
@@ -103,7 +103,7 @@ def given_up_soon(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Running, "__init__", impatient)
 
 
-# What a server takes that it must not: only a proof can tell.
+# Wrong acceptances of a server, which only a proof can detect.
 GULLIBLE = {
     "every-path": "not refused: a path that is not there",
     "every-version": "not refused: a client that speaks TLS 1.2 only",
@@ -113,23 +113,21 @@ GULLIBLE = {
 
 
 def test_every_fault_is_in_a_table() -> None:
-    """What the fake server can do wrong is tried."""
     assert {*START_FAULTS} == {*AT_START}
     assert {*ANSWER_FAULTS} == {*OF_ANSWERS}
     assert {*TLS_FAULTS} == {*OF_HANDSHAKES, *GULLIBLE} - {"every-path"}
 
 
 def asked(fault: str) -> tuple[str, str]:
-    """The choice and the operation of the cells that meet this fault."""
+    """Return the choice and the operation of the cells that meet this fault."""
     if fault not in TLS_FAULTS:
         return "plaintext", "request"
-    # TLS 1.3's suites are not Python's to choose.
+    # Python cannot choose TLS 1.3's suites.
     return "tls-1.2" if fault == "other-suite" else "tls-1.3", "connect"
 
 
 @pytest.mark.parametrize("choice", ["plaintext", "tls-1.2", "tls-1.3"])
 def test_a_server_in_good_health_is_proved(lab: Lab, choice: str) -> None:
-    """Without a fault there is none: whatever is found below is the fault's doing."""
     lab.server()
     proven = lab.prove(lab.study(choice))
     assert {(Outcome.OK, None)} == {(one.outcome, one.reason) for one in proven.values()}
@@ -140,7 +138,6 @@ def test_a_server_in_good_health_is_proved(lab: Lab, choice: str) -> None:
 @pytest.mark.share(1)
 @pytest.mark.parametrize("fault", AT_START)
 def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proof and a trial without a server have an outcome and a reason, and nothing that looks like a number."""
     if AT_START[fault][0] is Outcome.TIMED_OUT:
         given_up_soon(fault, monkeypatch)
     lab.server(fault)
@@ -149,13 +146,12 @@ def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypa
     assert AT_START[fault] == (proven[STRUCK].outcome, proven[STRUCK].reason)
     assert [AT_START[fault]] == [(trial.outcome, trial.reason) for trial in trials[STRUCK]]
     assert [((), None)] == [(trial.chunks, trial.load) for trial in trials[STRUCK]]
-    # The other cell, and its repeat, are none the worse.
+    # The other cell and its repeat are unaffected.
     assert Outcome.OK == proven[BASELINE].outcome
     assert [Outcome.OK] * 2 == [trial.outcome for trial in trials[BASELINE]]
 
 
 def test_a_server_that_ends_once_it_is_ready_has_failed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is gone when it is asked what it runs on is not said to lack a library."""
 
     def gone(found: servers.Installed, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
         os.kill(proc.tree(pid)[1], signal.SIGKILL)
@@ -172,7 +168,6 @@ def test_a_server_that_ends_once_it_is_ready_has_failed(lab: Lab, monkeypatch: p
 @pytest.mark.share(3)
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
 def test_a_fault_while_proving_bars_the_cell(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that fails at the first request has no proof, and says how it failed."""
     lab.server(waited_for(fault, monkeypatch))
     kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
     proven = lab.prove(lab.study(*asked(fault)))
@@ -185,7 +180,6 @@ def test_a_fault_while_proving_bars_the_cell(lab: Lab, fault: str, monkeypatch: 
 
 
 def test_a_server_that_says_why_is_quoted(lab: Lab) -> None:
-    """Beside the load client's words, of its own the last."""
     lab.server("wrong-status")
     planned = lab.study()
     reason = lab.prove(planned)[STRUCK].reason or ""
@@ -196,7 +190,6 @@ def test_a_server_that_says_why_is_quoted(lab: Lab) -> None:
 
 @pytest.mark.parametrize("fault", GULLIBLE)
 def test_a_server_that_takes_what_it_must_not_is_not_proved(lab: Lab, fault: str) -> None:
-    """Right answers are half of a proof: what is wrong must be refused."""
     lab.server(fault)
     proven = lab.prove(lab.study(*asked(fault)))
     assert (Outcome.FAILED, GULLIBLE[fault]) == (proven[STRUCK].outcome, proven[STRUCK].reason)
@@ -204,7 +197,7 @@ def test_a_server_that_takes_what_it_must_not_is_not_proved(lab: Lab, fault: str
 
 
 def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Callable[[Member], object]) -> None:
-    """Has something done before the cell of this many bytes is advanced in this round; a thread of it ends by then."""
+    """Do something before the cell of this many bytes is advanced in this round; a thread of it ends by then."""
     advance = Rounds._advance
 
     def do_and_advance(rounds: Rounds, member: Member, at: int, **how: bool) -> None:
@@ -217,14 +210,13 @@ def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Ca
     monkeypatch.setattr(Rounds, "_advance", do_and_advance)
 
 
-# A chunk of a round in the middle.
+# A chunk of a middle round.
 MIDDLE = ROUNDS // 2
 
 
 @pytest.mark.share(2)
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
 def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that fails in mid-round: what was let down is counted by its kind, and the batch's others go on."""
     lab.server(waited_for(fault, monkeypatch), after=None)
     before_chunk(monkeypatch, MIDDLE, STRUCK, lambda member: lab.sign.touch())
     kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
@@ -243,8 +235,7 @@ def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: py
 @pytest.mark.share(2)
 @pytest.mark.parametrize("fault", ["die", "stall", "wrong-status", "handshake-garbage"])
 def test_a_fault_while_warming_up_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that fails before the first chunk has no cost; its cell is set aside after the second time."""
-    # There are two users, so there is a second request however slow the machine is.
+    # With two users there is a second request, however slow the machine is.
     lab.server(waited_for(fault, monkeypatch), after=1)
     kind, _ = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
     trials = lab.trials(lab.study(*asked(fault), blocks=3))
@@ -256,7 +247,6 @@ def test_a_fault_while_warming_up_ends_the_trial(lab: Lab, fault: str, monkeypat
 
 
 def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it has no turn a server may die as well: its own cell fails, with how, and the batch's others go on."""
     lab.server()
     servers: dict[object, list[int]] = {}
     up = RequestWorkload.up
@@ -269,7 +259,7 @@ def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch
 
     def kill(member: Member) -> threading.Thread:
         (guard,) = servers[STRUCK]
-        # While the other is asked: a tenth of its chunk has passed, or it has not yet begun.
+        # The other cell is working: a tenth of its chunk has passed, or it has not yet begun.
         killing = threading.Timer(0.0002, os.kill, (proc.tree(guard)[1], signal.SIGKILL))
         killing.start()
         return killing
@@ -285,7 +275,7 @@ def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch
 
 
 def test_one_wrong_answer_is_enough(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No error is dropped, nor drowned in thousands of right answers."""
+    """One error among thousands of right answers counts."""
     lab.server("wrong-length-once", after=None)
     before_chunk(monkeypatch, MIDDLE, STRUCK, lambda member: lab.sign.touch())
     (trial,) = lab.trials(lab.study())[STRUCK]
@@ -300,7 +290,6 @@ def test_one_wrong_answer_is_enough(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
 def test_a_load_client_that_goes_wrong_is_a_row(
     lab: Lab, moment: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The load client is believed no more than the server, and neither is left running."""
     monkeypatch.setattr(request, "command", lambda: (python_of_others(), "-I", "-S", str(FAKE_RUNNER)))
     if fault == "hang":
         limits = {
@@ -327,7 +316,7 @@ def test_a_load_client_that_goes_wrong_is_a_row(
     assert all(words in (one.reason or "") for one in found)
 
 
-# What a load client may say though nothing went wrong, and what comes of it.
+# Impossible reports of a load client, and the reasons that follow.
 UNBELIEVED = {
     "chunk:failing": "2 of 20 requests failed",
     "chunk:boasting": "20 right answers to 19 requests",
@@ -341,19 +330,17 @@ UNBELIEVED = {
 @pytest.mark.share(3)
 @pytest.mark.parametrize("fault", UNBELIEVED)
 def test_what_cannot_be_so_is_not_believed(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chunk that contradicts itself, or leaves out what was asked for, is a failure."""
     monkeypatch.setattr(request, "command", lambda: (python_of_others(), "-I", "-S", str(FAKE_RUNNER)))
     monkeypatch.setenv("FAKE_FAULT", fault)
     lab.server()
     trials = lab.trials(lab.study())
-    # How many requests a later chunk has is the lab's to say.
+    # The lab decides how many requests a later chunk has.
     reasons = {re.sub("of [0-9]+ requests", "of 20 requests", str(t.reason)) for made in trials.values() for t in made}
     assert {UNBELIEVED[fault]} == reasons
     assert {Outcome.FAILED} == {t.outcome for made in trials.values() for t in made}
 
 
 def test_the_cost_is_the_server_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a load client paid itself is no part of a cell's cost, and all components are."""
     monkeypatch.setattr(request, "command", lambda: (python_of_others(), "-I", "-S", str(FAKE_RUNNER)))
     lab.server(components=("db", "web"))
     trials = [trial for made in lab.trials(lab.study()).values() for trial in made]
@@ -373,7 +360,6 @@ UNPROVEN = {
 
 @pytest.mark.parametrize("reason", UNPROVEN)
 def test_a_proof_that_is_none_is_not_believed(lab: Lab, reason: str) -> None:
-    """Nor is a cell measured whose load client has shown nothing."""
     lab.server()
     proven = lab.prove(lab.study(), ask=lambda *arguments, **more: UNPROVEN[reason])
     assert {reason} == {one.reason for one in proven.values()}
@@ -381,7 +367,6 @@ def test_a_proof_that_is_none_is_not_believed(lab: Lab, reason: str) -> None:
 
 
 def test_who_refuses_nothing_is_not_proved(lab: Lab) -> None:
-    """A cell that stands for something needs to have refused something; the one that stands for nothing need not."""
     lab.server()
     record = Record.model_validate({"outcome": "ok", "proof": {"accepted": ["all"]}})
     for choice, reason in [("tls-1.3", "no proof: nothing wrong was tried and refused"), ("plaintext", None)]:
@@ -389,11 +374,10 @@ def test_who_refuses_nothing_is_not_proved(lab: Lab) -> None:
         assert {reason} == {one.reason for one in proven.values()}
 
 
-# Trials that went well.
+# Successful trials.
 
 
 def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
-    """Every cell once a block, the baseline twice; each with what was negotiated, paid and done, chunk by chunk."""
     lab.server()
     planned = lab.study("tls-1.3", "connect", blocks=2)
     batches = lab.batches(planned)
@@ -415,7 +399,7 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
         assert all({"web", CLIENT} == chunk.cpu_ns.keys() for chunk in trial.chunks)
         assert trial.cpu_ns == sum(chunk.cpu_ns["web"] for chunk in trial.first_tries) > 0
         assert load is not None
-        # What users notice is taken in one throughput phase of some blocks, and never in the chunks.
+        # Users' waits are measured in one throughput phase of some blocks, and never in the chunks.
         assert load.requests == load.connections == load.handshakes_full
         assert load.is_settled == (trial.block % DEFAULT_MEASURE.phase_every == 0)
         assert sum(count for _, count in load.latency_us) == (load.requests if load.is_settled else 0)
@@ -433,7 +417,6 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
 
 
 def test_a_trial_is_read_back_as_it_was_stored(lab: Lab, tmp_path: Path) -> None:
-    """Nothing of what a load client saw is lost on the disk, of a chunk or of a trial."""
     lab.server()
     planned = lab.study("tls-1.3", "connect", blocks=2)
     batches = lab.batches(planned)
@@ -451,7 +434,6 @@ def test_a_trial_is_read_back_as_it_was_stored(lab: Lab, tmp_path: Path) -> None
 
 
 def test_a_trial_without_a_load_is_read_back_without_one(lab: Lab, tmp_path: Path) -> None:
-    """A cell whose server never came has no load, then and later."""
     lab.server("leave")
     planned = lab.study()
     (trials,) = lab.batches(planned)

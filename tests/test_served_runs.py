@@ -1,4 +1,4 @@
-"""Whole runs over servers, of which some go wrong."""
+"""Whole runs over servers, some of which are faulty."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tollbar.report.document import of_run
 
 
 def ran(lab: Lab, capsys: pytest.CaptureFixture[str], **more: Any) -> tuple[ExitStatus, dict[str, Any]]:
-    """A run's exit status, and the one study of its document."""
+    """Return a run's exit status, and the one study of its document."""
     lab.study(**more)
     options = Options(runs=lab.folder / "runs", seed=lab.seed, report=False, json=True)
     status = run(str(lab.folder / "served.toml"), options=options)
@@ -32,7 +32,7 @@ def ran(lab: Lab, capsys: pytest.CaptureFixture[str], **more: Any) -> tuple[Exit
 
 
 def results_of(document: Mapping[str, Any]) -> dict[tuple[str, int], list[tuple[str, str | None, bool]]]:
-    """Outcome, reason and whether there is a number, of every cost, by server and bytes."""
+    """Return outcome, reason and whether there is a number, of every cost, by server and bytes."""
     found: dict[tuple[str, int], list[tuple[str, str | None, bool]]] = {}
     for result in document["results"]:
         if result["metric"] == "server-cpu":
@@ -42,7 +42,6 @@ def results_of(document: Mapping[str, Any]) -> dict[tuple[str, int], list[tuple[
 
 
 def test_a_server_that_is_not_installed_is_unsupported(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its rows say what would help, the embedded server's cells are measured, and nothing has failed."""
     lab.server()
     (lab.folder / "fake" / "fake-server").unlink()
     status, document = ran(lab, capsys, servers='["fake", "embedded"]')
@@ -58,7 +57,6 @@ def test_a_server_that_is_not_installed_is_unsupported(lab: Lab, capsys: pytest.
 
 
 def test_a_server_that_fails_in_a_trial_has_no_cost(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its row has the reason and no number, though most of its answers were right, and the exit status says so."""
     # A proof asks twice.
     lab.server("wrong-status-once", after=8)
     status, document = ran(lab, capsys, blocks=2)
@@ -71,7 +69,6 @@ def test_a_server_that_fails_in_a_trial_has_no_cost(lab: Lab, capsys: pytest.Cap
 
 
 def test_a_refused_configuration_is_no_failure_of_the_run(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a server cannot do is a row, and what it said is kept to be read."""
     lab.server("refuse")
     status, document = ran(lab, capsys)
     found = results_of(document)
@@ -83,7 +80,6 @@ def test_a_refused_configuration_is_no_failure_of_the_run(lab: Lab, capsys: pyte
 
 
 def test_the_document_says_what_limited_and_what_was_negotiated(lab: Lab, tmp_path: Path) -> None:
-    """Requests a second and latencies carry the limit, costs do not, and all carry what both sides agreed on."""
     lab.server()
     planned = lab.study("tls-1.3", "connect", blocks=4)
     with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:
@@ -104,14 +100,13 @@ def test_the_document_says_what_limited_and_what_was_negotiated(lab: Lab, tmp_pa
 
 
 def busy(trial: Trial) -> Trial:
-    """The trial with a load client that had nothing left to give."""
+    """Return the trial with a saturated load client."""
     assert trial.load is not None
     return replace(trial, load=trial.load.model_copy(update={"client_cpu_ns": round(0.99 * trial.load.wall_ns)}))
 
 
 def test_a_path_that_cannot_be_looked_into_hides_no_server(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of another user's in the path is no reason to give up."""
-    # For root no folder is closed; a name too long for any is an error just the same.
+    # For root no folder is closed; an overlong name gives such an error too.
     monkeypatch.setenv("PATH", f"/{'x' * 300}:{os.environ['PATH']}")
     lab.server()
     assert isinstance(servers.find(servers.all_servers()["fake"]), servers.Installed)

@@ -28,16 +28,15 @@ from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.tls import certificates, certificates_of, shown_request
 from tollbar.lab.tls import settings as tls
 
-# Those that are asked over HTTP; the others are databases (`test_databases`).
+# Servers asked over HTTP; the others are databases (`test_databases`).
 SERVERS = sorted(name for name, server in servers.all_servers().items() if server.frontend.name == "web")
-# Those that are configured in OpenSSL's words.
+# Servers configured in OpenSSL's words.
 OPENSSL_SERVERS = ["httpd", "nginx"]
 
 
 @pytest.mark.parametrize("settings", [PLAINTEXT, SETTINGS], ids=["plaintext", "tls-1.3"])
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_starts_answers_and_leaves_nothing(at: Sandbox, name: str, settings: Mapping[str, str | int]) -> None:
-    """A started server says who it is and answers; a stopped one has left no process, port or file."""
     found = here(name)
     provider = provider_of(found.server)
     before = set(at.directory.iterdir())
@@ -69,7 +68,6 @@ TLS_12 = [
 def test_tls_1_2_is_as_asked(
     at: Sandbox, system: Provider, name: str, certificate: str, key_exchange: str, cipher: str, suite: str
 ) -> None:
-    """A client that would take anything gets the one suite that the cell names."""
     settings = {"choice": "tls-1.2", "certificate": certificate, "key-exchange": key_exchange, "cipher": cipher}
     with start(at, here(name), system, {**settings, "bytes": 100}) as server:
         answer = ask(server.address, anything_goes(), path="/bytes/100")
@@ -80,7 +78,6 @@ def test_tls_1_2_is_as_asked(
 @pytest.mark.parametrize("parameters", certificates.dh_parameter_names())
 @pytest.mark.parametrize("name", SERVERS)
 def test_parameters_are_those_asked_for(at: Sandbox, system: Provider, name: str, parameters: str) -> None:
-    """The server's Diffie–Hellman parameters have the size that the cell names, the weakest too."""
     if shutil.which("openssl") is None:
         lacking("there is no `openssl` to ask with")
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "dhe", "dh-parameters": parameters}
@@ -99,7 +96,6 @@ def test_parameters_are_those_asked_for(at: Sandbox, system: Provider, name: str
 @pytest.mark.parametrize("order", tls.MAC_ORDERS)
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_cbc_suite_has_the_order_of_its_row(at: Sandbox, system: Provider, name: str, order: str) -> None:
-    """The load client is content with that order alone, and OpenSSL's own client sees that it offers a choice."""
     if shutil.which("openssl") is None:
         lacking("there is no `openssl` to ask with")
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "rsa", "cipher": "aes-128-cbc"}
@@ -137,13 +133,12 @@ def test_a_cbc_suite_has_the_order_of_its_row(at: Sandbox, system: Provider, nam
 @pytest.mark.parametrize("choice", ["tls-1.2", "tls-1.3"])
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_session_is_resumed_where_it_is_offered(at: Sandbox, name: str, choice: str, resumption: str) -> None:
-    """A second connection resumes by whatever way is on, and never where none is."""
     found = here(name)
     settings = {**SETTINGS, "choice": choice, "key-exchange": "ecdhe-p256", "resumption": resumption}
     with start(at, found, provider_of(found.server), settings) as server:
         context = anything_goes()
         first = ask(server.address, context)
-        # Python's ssl takes no session that holds nothing.
+        # Python's ssl rejects an empty session.
         session = first.session if first.session and (first.session.id or first.session.has_ticket) else None
         second = ask(server.address, context, session=session)
     assert (False, resumption != "none") == (first.resumed, second.resumed)
@@ -153,7 +148,6 @@ def test_a_session_is_resumed_where_it_is_offered(at: Sandbox, name: str, choice
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_client_shows_its_certificate(at: Sandbox, name: str) -> None:
-    """Where clients must show a certificate, one of the run's authority is served and no other."""
     found = here(name)
     settings = {**SETTINGS, "client-certificate": "ecdsa-p256"}
     with start(at, found, provider_of(found.server), settings) as server:
@@ -161,14 +155,13 @@ def test_a_client_shows_its_certificate(at: Sandbox, name: str) -> None:
         known, stranger = anything_goes(), anything_goes()
         known.load_cert_chain(leaf.chain, leaf.key)
         assert "200" == ask(server.address, known).status
-        # nginx tells a stranger so in HTTP; others end the handshake.
+        # nginx refuses in HTTP; others end the handshake.
         with suppress(ssl.SSLError, ConnectionError, IndexError):
             assert "400" == ask(server.address, stranger).status
 
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_each_client_gets_the_certificate_it_can_take(at: Sandbox, name: str) -> None:
-    """With two certificates, an old client is served with RSA and a new one with ECDSA."""
     found = here(name)
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048+ecdsa-p256", "key-exchange": "ecdhe-p256", "bytes": 10}
     with start(at, found, provider_of(found.server), settings) as server:
@@ -179,7 +172,6 @@ def test_each_client_gets_the_certificate_it_can_take(at: Sandbox, name: str) ->
 
 
 def test_keys_are_for_their_owner_alone(at: Sandbox) -> None:
-    """No key is in a configuration, a command line, a log or a file that another user can read."""
     cells = [
         SETTINGS,
         {**SETTINGS, "client-certificate": "rsa-2048", "revocation": "list"},
@@ -204,7 +196,6 @@ def test_keys_are_for_their_owner_alone(at: Sandbox) -> None:
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_configuration_is_shown_without_starting_anything(name: str, system: Provider) -> None:
-    """A server's configuration can be read beforehand, and it names the suite and not the key."""
     found = here(name)
     shown = driver.rendered(shown_request(found, system, SETTINGS))
     assert str(found.programs["web"]) in shown
@@ -214,7 +205,6 @@ def test_a_configuration_is_shown_without_starting_anything(name: str, system: P
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_taken_port_is_left_to_its_owner(at: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where another program listens on the port, the server gets another port and is not mistaken for that program."""
     found = here(name)
     with socket.create_server((driver.ADDRESS, 0)) as other:
         taken = other.getsockname()[1]
@@ -226,7 +216,6 @@ def test_a_taken_port_is_left_to_its_owner(at: Sandbox, name: str, monkeypatch: 
 
 
 def test_no_port_is_a_failure(at: Sandbox, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where every port is taken at the last moment, the row says so."""
     with socket.create_server((driver.ADDRESS, 0)) as other:
         monkeypatch.setattr(driver, "free_port", lambda address: other.getsockname()[1])
         with pytest.raises(NotStarted, match="5 ports were taken") as caught:
@@ -238,7 +227,6 @@ def test_no_port_is_a_failure(at: Sandbox, system: Provider, monkeypatch: pytest
 def test_a_refused_configuration_is_unsupported(
     at: Sandbox, system: Provider, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a server will not do is said in its own words, and its configuration is kept to be read."""
     found = here(name)
     monkeypatch.setattr(tls, "LOWEST_LEVEL", "@SECLEVEL=2")
     monkeypatch.setitem(tls.GROUPS, "x25519", "NoSuchGroup")
@@ -258,7 +246,6 @@ def test_a_refused_configuration_is_unsupported(
 
 
 def test_rustls_refuses_what_it_does_not_speak(at: Sandbox) -> None:
-    """The embedded server says itself that it cannot, in its library's words."""
     (provider,) = libraries.resolve(["aws-lc"])
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "rsa"}
     with pytest.raises(NotStarted) as caught:
@@ -287,13 +274,11 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize(("settings", "words"), IMPOSSIBLE)
 def test_impossible_settings_are_said_to_be(settings: dict[str, str | int], words: str) -> None:
-    """What no TLS can have at once is refused before anything starts."""
     with pytest.raises(tls.Impossible, match=words):
         tls.Settings.read(settings)
 
 
 def test_an_impossible_cell_is_unsupported(at: Sandbox, system: Provider) -> None:
-    """The same through the driver is a row."""
     with pytest.raises(NotStarted, match=r"TLS 1\.3 has no cipher") as caught:
         start(at, here("embedded"), system, {"choice": "tls-1.3", "cipher": "aes-128-cbc"})
     assert Outcome.UNSUPPORTED == caught.value.outcome
@@ -301,7 +286,6 @@ def test_an_impossible_cell_is_unsupported(at: Sandbox, system: Provider) -> Non
 
 
 def test_a_provider_that_the_server_does_not_run_on_is_unsupported(at: Sandbox) -> None:
-    """nginx has no AWS-LC, and RustCrypto no TLS."""
     for name, spec, settings in [("nginx", "aws-lc", PLAINTEXT), ("embedded", "rustcrypto", SETTINGS)]:
         (provider,) = libraries.resolve([spec])
         with pytest.raises(NotStarted, match="does not run on") as caught:
@@ -311,7 +295,6 @@ def test_a_provider_that_the_server_does_not_run_on_is_unsupported(at: Sandbox) 
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_private_openssl_is_the_one_that_is_loaded(at: Sandbox, name: str) -> None:
-    """The libcrypto of a row is the one that the server's processes have mapped, and no other."""
     (provider,) = libraries.resolve(["libcrypto:psycopg"])
     with start(at, here(name), provider, SETTINGS) as server:
         assert provider.path is not None
@@ -323,7 +306,7 @@ def test_a_private_openssl_is_the_one_that_is_loaded(at: Sandbox, name: str) -> 
 
 @pytest.mark.parametrize("name", OPENSSL_SERVERS)
 def test_a_server_on_the_systems_libcrypto_is_started_as_the_system_starts_it(at: Sandbox, name: str) -> None:
-    """Only another libcrypto than its own needs a variable that makes it load that."""
+    """Only another libcrypto than its own needs the variable."""
     system, other = libraries.resolve(["libcrypto", "libcrypto:psycopg"])
     assert {} == loading.environment(here(name), system, at)
     assert ["LD_LIBRARY_PATH"] == list(loading.environment(here(name), other, at))
@@ -333,7 +316,6 @@ def test_a_server_on_the_systems_libcrypto_is_started_as_the_system_starts_it(at
 def test_another_openssl_than_the_row_says_is_not_measured(
     at: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that loads the system's all the same has no row under the other's name."""
     (provider,) = libraries.resolve(["libcrypto:psycopg"])
     monkeypatch.setattr(loading, "environment", lambda found, provider, sandbox: {})
     with pytest.raises(NotStarted, match=r"runs on .*, and not on") as caught:
@@ -344,10 +326,9 @@ def test_another_openssl_than_the_row_says_is_not_measured(
 
 @pytest.mark.parametrize("group", ["x25519mlkem768", "secp384r1mlkem1024", "mlkem1024"])
 def test_post_quantum_groups_work_on_a_new_openssl(at: Sandbox, group: str) -> None:
-    """Stock nginx starts with such a group on OpenSSL 3.5, and speaks no other."""
     (provider,) = libraries.resolve(["libcrypto:psycopg"])
     with start(at, here("nginx"), provider, {**SETTINGS, "key-exchange": group}) as server:
-        # What a client of OpenSSL offers unasked.
+        # OpenSSL's client offers it by default.
         if group == "x25519mlkem768" and ssl.OPENSSL_VERSION_INFO >= (3, 5):
             assert "200" == ask(server.address, anything_goes()).status
         else:
@@ -357,7 +338,6 @@ def test_post_quantum_groups_work_on_a_new_openssl(at: Sandbox, group: str) -> N
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_that_dies_says_so(at: Sandbox, name: str) -> None:
-    """A server that is gone before it was stopped has a fault, and its logs are kept as those of a failure."""
     found = here(name)
     server = start(at, found, provider_of(found.server), PLAINTEXT)
     os.kill(proc.tree(server.components["web"])[1], signal.SIGKILL)
@@ -372,7 +352,6 @@ def test_a_server_that_dies_says_so(at: Sandbox, name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_stays_on_its_core(at: Sandbox, name: str) -> None:
-    """All processes of a server may run on the one core they were given, and open files for ten thousand clients."""
     found = here(name)
     core = max(os.sched_getaffinity(0))
     with start(at, found, provider_of(found.server), PLAINTEXT, core=core) as server:

@@ -1,4 +1,4 @@
-"""A server's file: what it may say, what is wrong in one line, and where its programs are found."""
+"""A server's file: its keys, errors of one line, and the search for its programs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("keys", "words", "hint"), WRONG)
 def test_a_wrong_file_is_one_line(fake: FakeServer, keys: dict[str, Any], words: str, hint: str | None) -> None:
-    """It names the file, the key, and the nearest right key or value."""
     fake.write(fake.component() | keys)
     with pytest.raises(TollbarError, match=words) as caught:
         servers.read(fake.folder)
@@ -53,7 +52,6 @@ def test_a_wrong_file_is_one_line(fake: FakeServer, keys: dict[str, Any], words:
 
 
 def test_components_of_the_run_come_first(fake: FakeServer) -> None:
-    """One that outlives the trial cannot need one that does not."""
     fake.write(fake.component(), fake.component(name="store", lifetime="run"))
     with pytest.raises(TollbarError, match="those of the run come first"):
         servers.read(fake.folder)
@@ -62,7 +60,6 @@ def test_components_of_the_run_come_first(fake: FakeServer) -> None:
 def test_a_service_is_no_server_of_a_study(
     fake: FakeServer, service: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is a folder like the others, but for `runs-on`; what is not here says what would help."""
     fake.write(fake.component())
     service.write(service.component(tools={"initdb": ["no-such-program"]}))
     (fake.folder.parent / "servers").symlink_to(fake.folder.parent)
@@ -76,7 +73,6 @@ def test_a_service_is_no_server_of_a_study(
 
 
 def test_a_service_performs_nothing(service: FakeServer) -> None:
-    """It stands behind the server that is asked."""
     service.write(service.component())
     file = service.folder / "server.toml"
     file.write_text(f'performs = ["spin"]\n{file.read_text()}')
@@ -85,20 +81,18 @@ def test_a_service_performs_nothing(service: FakeServer) -> None:
 
 
 def test_a_tool_may_say_the_version(fake: FakeServer) -> None:
-    """Where the program cannot."""
     version = {"tool": "shell", "arguments": ["-c", "echo 3.4"], "pattern": "(.*)"}
     assert "3.4" == fake.of(fake.component(tools={"shell": ["sh"]}, version=version)).version
 
 
 def test_a_missing_tool_is_named_with_what_would_help(fake: FakeServer) -> None:
-    """A server is not here when a program that its commands need is not."""
     fake.write(fake.component(tools={"initdb": ["no-such-program"], "shell": ["sh"]}))
     missing = servers.find(servers.read(fake.folder))
     assert servers.Unavailable("fake", "initdb is not installed; to have it: wishing") == missing
 
 
 def test_the_newest_version_is_found(fake: FakeServer) -> None:
-    """A folder with `*` is one of many versions, of which 15 is newer than 9."""
+    """A folder with `*` has many versions; 15 is newer than 9."""
     for version in ("9", "15", "8.4"):
         folder = fake.folder / version
         folder.mkdir()
@@ -108,7 +102,7 @@ def test_the_newest_version_is_found(fake: FakeServer) -> None:
 
 
 def test_a_preparation_depends_on_what_its_files_include() -> None:
-    """One that is a line of another server's is made anew when that changes."""
+    """A line included from another server's file causes a new preparation when it changes."""
     text = text_of(servers.services()["postgresql-accounts"].folder, "one-database.sql")
     assert "include" in text
     assert "DROP DATABASE template0;" in text

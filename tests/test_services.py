@@ -29,14 +29,14 @@ from tollbar.lab.servers.configuration import rendered
 from tollbar.lab.servers.driver import NotStarted, StartedServer
 from tollbar.lab.servers.sandbox import Sandbox
 
-# Those of the run. What is started for a trial stands before a directory, and is tried with that (`test_negotiate`).
+# Services of the run. Those that start for each trial need a directory, and are tested with it (`test_negotiate`).
 SERVICES = sorted(name for name, server in servers.services().items() if server.frontend.lifetime == "run")
 WEB_PASSWORD = secrets.token_urlsafe(24)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An empty cache, which labs in other processes use as well."""
+    """Yield an empty cache, which labs in other processes use as well."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("cache")
         patch.setenv("XDG_CACHE_HOME", str(folder))
@@ -44,7 +44,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def started(at: Sandbox, name: str) -> StartedServer:
-    """The service, behind the embedded server, with all that a workload would give it."""
+    """Start the service behind the embedded server, with all inputs that a workload gives it."""
     here(name)
     folder = at.directory / "tables"
     if not folder.exists():
@@ -55,7 +55,7 @@ def started(at: Sandbox, name: str) -> StartedServer:
 
 
 def said(words: list[str], env: Mapping[str, str], told: str = "") -> tuple[int, str]:
-    """How a client program ended, and what it said."""
+    """Return the exit status and output of a client program."""
     env = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "LC_ALL": "C", **env}
     done = subprocess.run(words, env=env, input=told, capture_output=True, text=True, timeout=PATIENCE_S)
     return done.returncode, done.stdout + done.stderr
@@ -73,7 +73,7 @@ grant select on users to web;
 
 
 def ask_postgresql(server: StartedServer, folder: Path) -> None:
-    """A web server reads a row with its password over TCP, or through the socket; other accounts do neither."""
+    """Check that a web server reads a row over TCP or through the socket, and other accounts do not."""
     socket_dir = server.work_dirs["database"]
     (path,) = (path for path in socket_dir.glob(".s.PGSQL.*") if path.is_socket())
     port = path.suffix.removeprefix(".")
@@ -110,7 +110,7 @@ def ask_postgresql(server: StartedServer, folder: Path) -> None:
 
 
 def ask_mit(server: StartedServer, folder: Path) -> None:
-    """Accounts sign on and get tickets that the keytabs open, and bind to the directory, in clear and over TLS."""
+    """Check sign-on, tickets and their keytabs, and binding to the directory, in clear and over TLS."""
     kdc_dir, directory = server.work_dirs["kdc"], server.work_dirs["directory"]
     accounts = [line.split("\t") for line in (directory / "accounts.tsv").read_text().splitlines()]
     assert [f"u{index:05d}" for index in range(ACCOUNTS["accounts"])] == [name for name, *_ in accounts]
@@ -137,19 +137,19 @@ def ask_mit(server: StartedServer, folder: Path) -> None:
     ldap, ldaps = re.findall(r"ldaps?://127.0.0.1:\d+", server.configuration)
     trusted = {"LDAPTLS_CACERT": str(directory / "tls.pem"), "LDAPTLS_REQCERT": "demand"}
     for url in (ldap, ldaps):
-        # Those of 700 groups would find more than slapd answers with.
+        # Members of 700 groups would find more entries than slapd returns.
         for name, password, groups in (accounts[0], accounts[250], accounts[510]):
             dn = f"uid={name},ou=accounts,dc=tollbar,dc=test"
             assert (0, int(groups)) == bound(folder, url, dn, password, f"(member={dn})", trusted)
             assert 49 == bound(folder, url, dn, accounts[1][1], "(cn=*)", trusted)[0]
         by = ("cn=svcweb,dc=tollbar,dc=test", (directory / "bind.password").read_text())
         assert (0, 1) == bound(folder, url, *by, "(uid=u00042)", trusted)
-    # Its certificate is one that a client has to trust.
+    # A client must trust its certificate explicitly.
     assert 0 != bound(folder, ldaps, *by, "(uid=u00042)", {"LDAPTLS_REQCERT": "demand"})[0]
 
 
 def bound(folder: Path, url: str, dn: str, password: str, wanted: str, env: Mapping[str, str]) -> tuple[int, int]:
-    """How a search that begins with a simple bind ended, and how many entries it found."""
+    """Return the exit status of a search that begins with a simple bind, and the number of entries found."""
     (folder / "password").write_text(password)
     words = [
         "ldapsearch",
@@ -169,7 +169,7 @@ def bound(folder: Path, url: str, dn: str, password: str, wanted: str, env: Mapp
 
 
 def ask_samba(server: StartedServer, folder: Path) -> None:
-    """Accounts sign on and bind to the directory, which knows their groups; `test_samba` asks for more."""
+    """Check sign-on and binding to the directory, which knows the groups; `test_samba` has more."""
     directory = server.given["directory"]
     accounts = [line.split("\t") for line in (directory / "accounts.tsv").read_text().splitlines()]
     env = {"KRB5_CONFIG": str(directory / "krb5.conf"), "KRB5CCNAME": f"FILE:{folder / 'cache'}"}
@@ -191,7 +191,6 @@ QUESTIONS: Mapping[str, Callable[[StartedServer, Path], None]] = {
 @pytest.mark.share(1)
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: Path) -> None:
-    """It is prepared once; what a later run has unpacked answers as well. Nothing is left of either."""
     here(name)
     archives: list[set[tuple[str, int]]] = []
     before = segments()
@@ -205,13 +204,13 @@ def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: 
                 pids = tree_of(server)
                 QUESTIONS[name](server, tmp_path)
                 for component, work_dir in server.work_dirs.items():
-                    # MIT's KDC and its directory are of one preparation.
+                    # MIT's KDC and its directory are prepared together.
                     own = component.replace("kdc", "directory")
                     account = at.account_of("embedded/web" if component == "web" else f"{name}/{own}")
                     owner = account.number if account else os.geteuid()
                     owners: set[int] = set()
                     for pid in proc.tree(server.components[component])[1:]:
-                        # What answered the questions above may end meanwhile.
+                        # Processes that answered the questions above may end meanwhile.
                         with suppress(FileNotFoundError):
                             owners.add(Path(f"/proc/{pid}").stat().st_uid)
                     assert {owner} == owners
@@ -226,7 +225,7 @@ def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: 
 
 
 def segments() -> set[tuple[int, int]]:
-    """Each System V segment that there is, with the process that made it; an old one may have had the same number."""
+    """Return each System V segment with the process that made it, because numbers are reused."""
     lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     return {(int(line.split()[1]), int(line.split()[4])) for line in lines}
 
@@ -234,7 +233,6 @@ def segments() -> set[tuple[int, int]]:
 @pytest.mark.share(1)
 @pytest.mark.parametrize("name", SERVICES[1:] + SERVICES[:1])
 def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path: Path) -> None:
-    """The trial that used it says how it ended; the next has another, which answers."""
     pids: set[int] = set()
     before = segments()
     for component in servers.services()[name].components:
@@ -257,7 +255,6 @@ def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path
 def test_a_port_that_is_taken_costs_a_try(
     at: Sandbox, name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever of its ports another program has taken meanwhile, the service is started again on another."""
     free_port, drawn = driver.free_port, itertools.count()
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -271,7 +268,6 @@ def test_a_port_that_is_taken_costs_a_try(
 @pytest.mark.share(1)
 @pytest.mark.parametrize("name", SERVICES[::-1])
 def test_secrets_are_for_their_owner_alone(at: Sandbox, name: str) -> None:
-    """No password or key is in a configuration, a command line, a log or a file that another user can read."""
     with started(at, name) as server:
         secret_words = [WEB_PASSWORD]
         for work_dir in (*server.work_dirs.values(), *server.given.values()):
@@ -292,7 +288,6 @@ def test_secrets_are_for_their_owner_alone(at: Sandbox, name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_can_be_shown(name: str) -> None:
-    """What it would be told is shown before the server's, and nothing is started."""
     here(name)
     shown = rendered(before(name))
     assert shown.count("==> command <==") == len(servers.services()[name].components) + 1
@@ -301,7 +296,6 @@ def test_a_service_can_be_shown(name: str) -> None:
 
 @pytest.mark.share(0)
 def test_tables_that_cannot_be_loaded_are_quoted(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database whose tables are wrong is never ready, and says why."""
     here("postgresql-accounts")
     monkeypatch.setattr(servers.Readiness, "limit", 6.0)
     with pytest.raises(NotStarted, match="No such file or directory"):

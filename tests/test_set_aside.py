@@ -1,4 +1,4 @@
-"""Setting aside: by a share of failures, kept as an event, said everywhere, and forgotten by `--resume`."""
+"""Quarantine: decided by a share of failures, recorded as an event, reported everywhere, and ended by `--resume`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CELL = "study", "cell"
 
 
 def set_aside_after(ends: str, *, baseline: bool = False) -> int | None:
-    """After how many trials that ended like this (`.` well, `x` not) a cell is set aside; None: it is not."""
+    """Return after how many of these trials (`.` success, `x` failure) a cell is quarantined, or None."""
     aside = Aside({CELL} if baseline else ())
     for number, end in enumerate(ends, start=1):
         outcome = Outcome.FAILED if end == "x" else Outcome.OK
@@ -42,15 +42,15 @@ def set_aside_after(ends: str, *, baseline: bool = False) -> int | None:
         ("x" + "." * 20, None),
         ("xx", 2),
         ("x..x", 4),
-        # Two of eight are a quarter, and not more.
+        # Two of eight are a quarter, not more.
         ("x......x", None),
         ("." * 200 + "x" + "." * 200 + "x" + "." * 50, None),
-        # As often as not, from the middle on.
+        # From the middle on every trial fails.
         ("." * 9 + "x" * 9, 13),
     ],
 )
 def test_a_share_of_failures_sets_a_cell_aside(ends: str, expected: int | None) -> None:
-    """Two failed trials at least, and more than a quarter: two accidents in hundreds are none of it."""
+    """At least two failures, and more than a quarter: two accidents in hundreds of trials do not count."""
     assert expected == set_aside_after(ends)
 
 
@@ -58,12 +58,11 @@ def test_a_share_of_failures_sets_a_cell_aside(ends: str, expected: int | None) 
     ("ends", "expected"), [("xxx", None), ("xxxx", 4), ("xxx.xxx", None), ("x." * 50, None), ("." * 9 + "x" * 50, 13)]
 )
 def test_a_baseline_is_set_aside_only_where_nothing_of_it_succeeds(ends: str, expected: int | None) -> None:
-    """Every toll needs it: four trials in a row, as where its server has ended."""
+    """Every toll needs the baseline: four failures in a row, as when its server has ended."""
     assert expected == set_aside_after(ends, baseline=True)
 
 
 def test_a_cell_is_set_aside_with_the_words_of_its_last_failure() -> None:
-    """Where it has none, with its outcome."""
     for reason, said in (("ended by SIGSEGV", "ended by SIGSEGV"), (None, "failed")):
         failed = trial(1.0, outcome=Outcome.FAILED)
         (aside,) = Aside(()).note([replace(failed, reason="another"), replace(failed, reason=reason)])
@@ -72,12 +71,11 @@ def test_a_cell_is_set_aside_with_the_words_of_its_last_failure() -> None:
 
 @pytest.fixture
 def planned(fake_study: Path) -> Plan:
-    """A plan of three cells for the fake runner."""
+    """Return a plan of three cells for the fake runner."""
     return plan.make(study.load([str(fake_study)]), seed=1)
 
 
 def test_what_was_not_proven_is_not_made_up_for(planned: Plan) -> None:
-    """It is missing for good: a study whose baseline was refused is whole, however often it is resumed."""
     (one,) = planned.studies
     baselines = {("fake", cell.key) for cell in one.cells if cell.is_baseline}
     left = measure.batches_left(planned, counts={"fake": 4}, done=(), excluded=baselines)
@@ -89,13 +87,12 @@ def test_what_was_not_proven_is_not_made_up_for(planned: Plan) -> None:
 
 
 def batches_after(planned: Plan, made: set[TrialKey]) -> list[Batch]:
-    """What is left of four blocks, where these trials are there."""
+    """Return the remaining batches of four blocks after these trials."""
     done = {(study, block, batch) for study, _, _, block, batch in made}
     return measure.batches_left(planned, counts={"fake": 4}, done=done, made=made, excluded=())
 
 
 def test_what_was_left_out_of_a_batch_is_made_up_for(planned: Plan) -> None:
-    """A cell that was set aside has its trials of those blocks when it is tried again, beside its baseline."""
     (one,) = planned.studies
     drawn = [batch for block in blocks(one, planned.seed, 4) for batch in block]
     struck = next(cell.key for cell in one.cells if cell.choice.name == "spin-2")
@@ -106,14 +103,14 @@ def test_what_was_left_out_of_a_batch_is_made_up_for(planned: Plan) -> None:
     for batch in found:
         names = sorted((v.cell.choice.name, v.repeat) for v in batch.visits)
         assert [("spin-1", False), ("spin-2", False)] == names
-        # Its number is its own: what is there of the block stays as it is.
+        # Its number is new: existing batches of the block stay as they are.
         assert batch.number not in {other.number for other in drawn if other.block == batch.block}
     again = made | {("fake", v.cell.key, v.repeat, v.block, v.batch) for batch in found for v in batch.visits}
     assert [] == batches_after(planned, again)
 
 
 def test_a_batch_of_which_only_baselines_are_missing_is_measured_again(planned: Plan) -> None:
-    """A cell whose baseline was set aside has no partner there, and needs a second trial beside one."""
+    """The cell's baseline was quarantined, so it needs a second trial next to one."""
     (one,) = planned.studies
     drawn = [batch for block in blocks(one, planned.seed, 4) for batch in block]
     made = {
@@ -130,7 +127,6 @@ def test_a_batch_of_which_only_baselines_are_missing_is_measured_again(planned: 
 def test_batches_after_one_of_which_nothing_is_left_are_measured(
     planned: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch whose cells are all set aside gives nothing, and ends nothing."""
     (one,) = planned.studies
     ((batch,),) = blocks(one, planned.seed, 1)
     struck = next(cell.key for cell in one.cells if cell.choice.name == "spin-2")
@@ -152,7 +148,6 @@ ASIDE = SetAside("study", "double", 7, 2, 3, "ended by SIGSEGV", 5.0)
 
 @pytest.mark.parametrize("again", [None, 9.0])
 def test_the_page_says_what_was_set_aside(again: float | None) -> None:
-    """Which cell, after how many failures, why, and that `--resume` tries it again: among warnings and under trust."""
     kept = replace(study_run(example()), set_aside=(replace(ASIDE, tried_again_s=again),))
     judged = judge_study(kept)
     (said,) = [line for line in warnings(judged) if "set aside" in line]
@@ -164,7 +159,7 @@ def test_the_page_says_what_was_set_aside(again: float | None) -> None:
 
 @pytest.fixture
 def crashed(fake_study: Path, tollbar: Tollbar) -> Path:
-    """A run in which one choice crashed in each of its chunks."""
+    """Run a study in which one choice crashed in each of its chunks."""
     os.environ["FAKE_FAULT"] = "chunk:crash:spin-2"
     try:
         done = tollbar("run", fake_study, "--no-report", "--json", "--blocks", BLOCKS)
@@ -185,7 +180,6 @@ def trials_of(run: Path, choice: str) -> list[Trial]:
 
 @pytest.mark.share(0)
 def test_resuming_tries_again_what_was_set_aside(tollbar: Tollbar, crashed: Path) -> None:
-    """The blocks that it was left out of are made up for, and that it was set aside once stays said."""
     assert 2 == len(trials_of(crashed, "spin-2"))
     done = tollbar("run", "--resume", crashed, "--no-report", "--json", "--blocks", BLOCKS)
     (event,) = json.loads(done.stdout)["studies"][0]["set_aside"]
@@ -193,14 +187,13 @@ def test_resuming_tries_again_what_was_set_aside(tollbar: Tollbar, crashed: Path
     found = trials_of(crashed, "spin-2")
     assert sorted([0, 1, *range(2, BLOCKS)]) == sorted(one.block for one in found)
     assert [Outcome.OK] * (BLOCKS - 2) == [one.outcome for one in found if one.block >= 2]
-    # It is set aside no more, and has had failures enough to be said, but not enough to have no number.
+    # It is no longer quarantined; its failures are reported, but too few to cost it its number.
     assert 0 == done.returncode, done.stderr
     (run_of,) = results.read(crashed).studies
     assert [None] * 3 == [row.set_aside for row in run_of.rows]
 
 
 def test_the_terminal_and_markdown_say_so(tollbar: Tollbar, crashed: Path) -> None:
-    """A cell that was set aside is a warning and a status, by whichever command the run is read."""
     for words in (["judge", crashed], ["judge", crashed, "--format", "markdown"]):
         done = tollbar(*words)
         assert 1 == done.returncode

@@ -1,4 +1,4 @@
-"""Sets whose studies have files of their own, and studies of which only what claims are about is measured."""
+"""Sets with one file for each study, and studies reduced to the cells of their claims."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ SOURCES = {one.name: one for one in loaded("sources")}
 
 
 def test_the_set_of_sources_has_each_of_them() -> None:
-    """Every published comparison is tried by a study of the set, and each of its studies is one's."""
     assert {one.source for one in SOURCES.values()} == set(study.sources())
 
 
 @pytest.mark.share(4)
 @pytest.mark.parametrize("name", SOURCES)
 def test_what_claims_are_about_is_measured_and_nothing_else(name: str) -> None:
-    """Each pair that a claim compares is there as in the whole study; each other cell is left out, and why is said."""
     (whole,) = study.load([name])
     (all_cells,), (few,) = (plan.make([one], seed=1).studies for one in (whole, SOURCES[name]))
     kept = {cell.key for cell in few.cells}
@@ -43,7 +41,6 @@ def test_what_claims_are_about_is_measured_and_nothing_else(name: str) -> None:
 
 
 def test_a_run_keeps_which_cells_it_has(tmp_path: Path) -> None:
-    """Read back, the study is the one that was measured: its tables, of cells that are not there, are not made."""
     asked = SOURCES["kerberos-and-ntlm"]
     store = results.create(plan.make([asked], seed=1), tmp_path, command=(), libraries=(), fingerprint={})
     with closing(store):
@@ -56,12 +53,10 @@ def _of(text: str) -> Study:
 
 
 def test_the_set_is_shown_as_any_other() -> None:
-    """By its name, which the list has."""
     assert study.is_named(study.AS_PUBLISHED)
 
 
 def test_a_study_without_claims_has_no_cells_to_choose() -> None:
-    """One line says so."""
     text = 'question = "?"\nfamily = "digest"\nchoices = ["md5"]\n[measure]\ncells = "claimed"\n'
     with pytest.raises(TollbarError, match="no claim is about a cell"):
         _of(text)

@@ -1,4 +1,4 @@
-"""The share of combinations that is tried by default: few, and each value of each parameter among them."""
+"""The default share of combinations: few, with each value of each parameter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ ROWS = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[st.integers(
 
 @given(ROWS)
 def test_each_value_is_in_a_row_that_is_chosen(rows: list[tuple[int, ...]]) -> None:
-    """And no row is chosen that has nothing of its own when it is."""
     chosen = share.diverse(rows)
     every = {cell for row in rows for cell in enumerate(row)}
     assert every == {cell for number in chosen for cell in enumerate(rows[number])}
@@ -29,7 +28,7 @@ def test_each_value_is_in_a_row_that_is_chosen(rows: list[tuple[int, ...]]) -> N
 def test_of_all_combinations_as_many_are_chosen_as_one_parameter_has_values(
     sizes: tuple[int, ...], fewest: int
 ) -> None:
-    """With fewer one value would be left out. And of the shorter ones each is there about as often."""
+    """With fewer rows a value would be missing; values of parameters with fewer values appear about equally often."""
     rows = [*itertools.product(*map(range, sizes))]
     chosen = [rows[number] for number in share.diverse(rows)]
     assert fewest == len(chosen)
@@ -42,18 +41,16 @@ def test_of_all_combinations_as_many_are_chosen_as_one_parameter_has_values(
     ("number", "expected"), [(0, set()), (1, {0}), (3, {0, 5, 7}), (4, {0, 2, 5, 7}), (99, {*range(9)})]
 )
 def test_so_many_are_chosen_as_are_asked_for(number: int, expected: set[int]) -> None:
-    """Those with values that none before them has come first; and there are no more than there are."""
     assert expected == share.diverse([*itertools.product(range(3), range(3))], number)
 
 
 def test_of_nothing_nothing_is_chosen() -> None:
-    """As where a table is empty."""
     assert set() == share.diverse([])
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What is asked of a test's case."""
+    """Attributes that the collection reads from a test's case."""
 
     nodeid: str
     values: tuple[object, ...] = ()
@@ -69,7 +66,6 @@ class Case:
 
 @pytest.mark.parametrize("has_every_test", [False, True])
 def test_of_each_test_that_is_marked_a_share_is_kept(has_every_test: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each value of one, so many of another, none of a third or each value; and all of what has no mark."""
     monkeypatch.setattr(share, "HAS_EVERY_TEST", has_every_test)
     values = [*itertools.product("abc", [1, 2])]
     marks = {"each": pytest.mark.share, "two": pytest.mark.share(2), "none": pytest.mark.share(0)}
@@ -85,12 +81,12 @@ def test_of_each_test_that_is_marked_a_share_is_kept(has_every_test: bool, monke
 
 
 def test_what_lies_apart_comes_first() -> None:
-    """Of a table of one column, which has its kinds one after the other, none is passed over."""
+    """In a sorted table of one column the choice skips no kind."""
     rows = [(number,) for number in range(42)]
     assert {0, 1, 2} == {row // 14 for row in share.diverse(rows, 4)}
 
 
 @pytest.mark.xdist_group("by-one-worker")
 def test_what_is_one_group_is_known_as_one(request: pytest.FixtureRequest) -> None:
-    """pytest-xdist tells groups by what it appends to names, which not every version of pytest lets it do."""
+    """pytest-xdist recognises groups by a suffix of names, which not every version of pytest allows."""
     assert request.config.getoption("loadgroup", False) == request.node.nodeid.endswith("@by-one-worker")

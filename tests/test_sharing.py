@@ -1,4 +1,4 @@
-"""Components of the run: which cells share one, and what becomes of them when it dies."""
+"""Components of the run: cells that share one, and the death of a shared one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from tollbar.lab.servers.sandbox import Sandbox
 
 
 def shared_server(fake: FakeServer, **more: Any) -> servers.Installed:
-    """A store of the run, shared by the size of the groups in it, and a frontend of each trial."""
+    """Return a server with a store of the run, shared by the number of groups, and a frontend of each trial."""
     store = fake.component(name="store", lifetime="run", shared_by=["groups"], **{"on_provider": False, **more})
     return fake.of(store, fake.component())
 
 
 def test_equal_settings_share_a_component_of_the_run(at: Sandbox, fake: FakeServer) -> None:
-    """Cells with the same value use one process; other settings, providers and frontends make no difference."""
     found = shared_server(fake)
     users = [{"groups": 50, "users": 1}, {"groups": 50, "users": 2}]
     with start(at, found, users[0]) as one, start(at, found, users[1], provider="libcrypto:psycopg") as other:
@@ -37,7 +36,6 @@ def test_equal_settings_share_a_component_of_the_run(at: Sandbox, fake: FakeServ
 
 
 def test_another_value_has_a_component_of_its_own(at: Sandbox, fake: FakeServer) -> None:
-    """Two cells whose settings differ where it matters have two processes, both up at once."""
     found = shared_server(fake)
     with start(at, found, {"groups": 50}) as one, start(at, found, {"groups": 100}) as other:
         assert one.components["store"] != other.components["store"]
@@ -46,14 +44,12 @@ def test_another_value_has_a_component_of_its_own(at: Sandbox, fake: FakeServer)
 
 
 def test_a_component_on_the_provider_is_another_with_another(at: Sandbox, fake: FakeServer) -> None:
-    """A shared server that loads the cell's libcrypto is not shared with cells of another one."""
     found = shared_server(fake, on_provider=True)
     with start(at, found) as one, start(at, found, provider="libcrypto:psycopg") as other:
         assert one.components["store"] != other.components["store"]
 
 
 def test_a_component_of_the_run_is_measured_on_the_servers_core(at: Sandbox, fake: FakeServer) -> None:
-    """One that was started for a proof, and may run anywhere, is not the one that trials use."""
     found, core = shared_server(fake), max(os.sched_getaffinity(0))
     with start(at, found) as proof, start(at, found, core=core) as trial, start(at, found, core=core) as other:
         assert proof.components["store"] != trial.components["store"] == other.components["store"]
@@ -61,7 +57,6 @@ def test_a_component_of_the_run_is_measured_on_the_servers_core(at: Sandbox, fak
 
 
 def test_threads_that_want_the_same_component_start_it_once(at: Sandbox, fake: FakeServer) -> None:
-    """The trials of a batch may be started at the same time."""
     found = shared_server(fake)
     with ThreadPoolExecutor(4) as pool:
         servers = list(pool.map(lambda users: start(at, found, {"users": users}), range(4)))
@@ -73,7 +68,6 @@ def test_threads_that_want_the_same_component_start_it_once(at: Sandbox, fake: F
 
 @pytest.mark.parametrize("victim", ["server", "guard"])
 def test_a_shared_component_that_dies_fails_who_uses_it(at: Sandbox, fake: FakeServer, victim: str) -> None:
-    """Every trial that uses it says why; the next that needs it gets a fresh one, and nothing of the old is left."""
     found = shared_server(fake)
     with start(at, found) as one, start(at, found) as other:
         pids = proc.tree(one.components["store"])
@@ -88,7 +82,7 @@ def test_a_shared_component_that_dies_fails_who_uses_it(at: Sandbox, fake: FakeS
 
 
 def test_what_needs_a_component_that_died_is_another_one_too(at: Sandbox, fake: FakeServer) -> None:
-    """A component of the run whose configuration names a dead one's endpoint is not used with the fresh one."""
+    """Its configuration has the dead component's endpoint."""
     base = fake.component(name="base", lifetime="run")
     found = fake.of(base, fake.component(name="store", lifetime="run"), fake.component())
     with start(at, found) as one:
@@ -99,7 +93,6 @@ def test_what_needs_a_component_that_died_is_another_one_too(at: Sandbox, fake: 
 
 
 def test_servers_share_a_service(at: Sandbox, fake: FakeServer, service: FakeServer, tmp_path: Path) -> None:
-    """Two servers have the same directory behind them; when that dies, the next trial has a fresh one's processes."""
     other = FakeServer(tmp_path, name="other")
     store = service.of(service.component(name="store", lifetime="run", on_provider=False))
     founds = [one.of(one.component()) for one in (fake, other)]
@@ -115,18 +108,16 @@ def test_servers_share_a_service(at: Sandbox, fake: FakeServer, service: FakeSer
 
 
 def test_a_component_of_a_trial_that_cannot_start_is_tried_again(at: Sandbox, fake: FakeServer) -> None:
-    """Each trial has its own, and no process of one that failed waits for the end of the run."""
     found = fake.of(fake.component("tcp", "never"))
     for _ in range(2):
         with pytest.raises(NotStarted, match="was not ready within"):
             start(at, found)
         assert [] == at.running
-    # The number of directories that were made: one for each try, and this one.
+    # The number of directories made: one for each try, and this one.
     assert at.work_dir("fake-web").name.endswith("-3")
 
 
 def test_a_component_of_the_run_that_cannot_start_is_tried_once(at: Sandbox, fake: FakeServer) -> None:
-    """Every cell that wants the same one has a row with the reason; one that wants another tries that."""
     found = fake.of(
         fake.component("tcp", "never", name="store", lifetime="run", shared_by=["groups"]), fake.component()
     )
@@ -139,7 +130,6 @@ def test_a_component_of_the_run_that_cannot_start_is_tried_once(at: Sandbox, fak
 
 
 def test_threads_that_want_a_component_that_cannot_start_try_it_once(at: Sandbox, fake: FakeServer) -> None:
-    """Those that waited for it have the same reason as the one that tried."""
     found = fake.of(fake.component("tcp", "never", name="store", lifetime="run"), fake.component())
 
     def reason(_: int) -> str:
@@ -164,7 +154,7 @@ READS = {
 def test_a_component_of_the_run_reads_what_makes_it_another(
     at: Sandbox, fake: FakeServer, what: str, place: str
 ) -> None:
-    """What else a template reads would be right for the first cell alone: the row names file, component and key."""
+    """Another value would only be right for the first cell: the row names file, component and key."""
     text, key = READS[what]
     (fake.folder / "store.conf.jinja").write_text(text)
     reads = {"environment": {"U": text}} if place == "server.toml" else {"render": ["store.conf"]}
@@ -179,7 +169,6 @@ def test_a_component_of_the_run_reads_what_makes_it_another(
 
 
 def test_a_word_of_the_family_may_make_a_component_another(at: Sandbox, fake: FakeServer) -> None:
-    """A word in `shared-by` can be read, and where it has another value there is another component."""
     store = fake.component(name="store", lifetime="run", shared_by=["turns"], environment={"T": "{{ turns }}"})
     found = fake.of(store, fake.component())
     roots = []

@@ -1,4 +1,4 @@
-"""Signing in on the real servers: every scheme, wherever passwords are kept, with right credentials and wrong ones."""
+"""Signing in on the real servers: every scheme, every password store, right and wrong credentials."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tollbar.lab.workloads.request import RequestWorkload
 from tollbar.study import plan
 from tollbar.study.plan import Cell
 
-# A few more than have groups.
+# A few more accounts than members of groups.
 ACCOUNTS = 600
 STUDY = """
 question  = "Who is asking?"
@@ -87,7 +87,7 @@ password-hash    = ["sha-1"]
 runs             = ["gssproxy", "auth-request"]
 transport        = ["clear"]
 """
-# Where every server has it.
+# In a file, which every server supports.
 IN_A_FILE = """
 op            = ["request"]
 store         = ["file"]
@@ -102,7 +102,7 @@ signature = ["hs256", "rs256", "es256", "eddsa"]
 verifier  = ["sha-256", "hmac", "bcrypt", "argon2id"]
 transport = ["tls"]
 """
-# Verified each time, and once; of many accounts, for a cache keeps those of few.
+# Verified each time, and once; with many accounts, because a cache keeps those of few.
 REMEMBERED = """
 op            = ["request"]
 password-hash = ["sha-1", "bcrypt"]
@@ -113,7 +113,7 @@ transport     = ["tls"]
 """
 PROVIDERS = {"embedded": "aws-lc", "httpd": "libcrypto", "nginx": "libcrypto"}
 
-# Where each server looks passwords up, for each scheme that it has.
+# Password stores of each server, by scheme.
 OFFERED = {
     "embedded": {
         "basic": {"file", "sql"},
@@ -128,7 +128,7 @@ OFFERED = {
     },
     "nginx": {"basic": {"file"}},
 }
-# What each server can have stored of a password: for Basic and forms, and for Digest.
+# Stored hashes that each server supports: for Basic and forms, and for Digest.
 STORED = {
     "embedded": {"sha-1", "salted-sha-1", "bcrypt", "argon2id", "md5", "sha-256"},
     "httpd": {"sha-1", "bcrypt", "md5"},
@@ -154,7 +154,7 @@ def cells(
     choices: Sequence[str] = ("basic", "digest", "form", "session-cookie"),
     accounts: int = ACCOUNTS,
 ) -> list[Cell]:
-    """Those of all servers."""
+    """Return the cells of all servers."""
     listed = ", ".join(f'"{choice}"' for choice in choices)
     given = {"accounts": accounts, "choices": listed, "vary": vary}
     texts = [STUDY.format(server=name, provider=PROVIDERS[name], **given) for name in names]
@@ -163,7 +163,7 @@ def cells(
 
 
 def name_of(cell: Cell) -> str:
-    """What is different between cells here."""
+    """Return a cell's id from the settings that differ."""
     shown = (
         "op",
         "store",
@@ -184,14 +184,14 @@ def name_of(cell: Cell) -> str:
 
 
 def server_of(cell: Cell) -> str:
-    """The name of its server."""
+    """Return the name of a cell's server."""
     assert isinstance(cell.server, servers.Server)
     return cell.server.name
 
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Sandbox]:
-    """A sandbox for all tests, in which each service is started once."""
+    """Yield a sandbox for all tests, in which each service is started once."""
     with pytest.MonkeyPatch.context() as patch, Sandbox() as sandbox:
         # As few as have wrong neighbours: each takes longer than its proof.
         patch.setattr(accounts, "DEAR_ACCOUNTS", 2)
@@ -199,7 +199,7 @@ def lab() -> Iterator[Sandbox]:
 
 
 def all_here(cell: Cell) -> None:
-    """Its servers, or a skip or a failure without them."""
+    """Require the cell's servers, or skip or fail."""
     here(server_of(cell))
     if "directory" in cell.coordinates:
         here(str(cell.coordinates["directory"]))
@@ -208,17 +208,17 @@ def all_here(cell: Cell) -> None:
 
 
 def is_offered(cell: Cell) -> bool:
-    """Whether its server has the scheme, with passwords kept there."""
+    """Return whether the server supports the scheme with passwords kept there."""
     return str(cell.coordinates.get("store", "")) in OFFERED[server_of(cell)].get(cell.choice.name, set())
 
 
 def is_run(cell: Cell) -> bool:
-    """Whether its server checks passwords where the cell says."""
+    """Return whether the server checks passwords where the cell requires it."""
     return cell.coordinates["runs"] == "in-server" or server_of(cell) == "nginx"
 
 
 def holds(lab: Sandbox, cell: Cell, can: bool) -> None:
-    """A server accepts the right credentials and refuses the wrong ones, or says that it lacks the scheme."""
+    """Check that a server accepts right credentials and refuses wrong ones, or reports the scheme as unsupported."""
     all_here(cell)
     (one,) = measure.prove([cell], 1, sandbox=lab)
     if not can:
@@ -233,14 +233,12 @@ def holds(lab: Sandbox, cell: Cell, can: bool) -> None:
 @pytest.mark.share(51)
 @pytest.mark.parametrize("cell", cells(EVERY_WAY), ids=name_of)
 def test_the_right_user_signs_in_and_no_other(lab: Sandbox, cell: Cell) -> None:
-    """By every scheme of every server, wherever it looks passwords up; what it does not offer, it says."""
     holds(lab, cell, is_offered(cell))
 
 
 @pytest.mark.share(14)
 @pytest.mark.parametrize("cell", cells(EVERY_HASH), ids=name_of)
 def test_every_hash_is_known_or_refused_in_words(lab: Sandbox, cell: Cell) -> None:
-    """Over TLS. A server is never given a hash that it would not find right."""
     stored = cell.coordinates.get("password-hash", cell.coordinates.get("digest-algorithm"))
     holds(lab, cell, stored in STORED[server_of(cell)] and is_offered(cell))
 
@@ -249,7 +247,6 @@ def test_every_hash_is_known_or_refused_in_words(lab: Sandbox, cell: Cell) -> No
     "cell", [cell for cell in cells(OF_GROUPS, ["httpd"]) if cell.choice.name == "basic"], ids=name_of
 )
 def test_members_of_groups_sign_in(lab: Sandbox, cell: Cell) -> None:
-    """Whether the server remembers them or not."""
     holds(lab, cell, True)
 
 
@@ -259,12 +256,11 @@ def test_members_of_groups_sign_in(lab: Sandbox, cell: Cell) -> None:
     ids=name_of,
 )
 def test_users_without_a_password_sign_in(lab: Sandbox, cell: Cell) -> None:
-    """To the embedded server, by what proves them; what is forged, expired, replayed or revoked is refused."""
     holds(lab, cell, server_of(cell) == "embedded")
 
 
 def test_as_many_users_ask_whatever_their_groups() -> None:
-    """Users who come back sooner find more in a server's caches. Members of 700 groups are few: sizes alone count."""
+    """Users who return sooner find more in a server's caches, so only the sizes of groups may differ."""
     server: Any = SimpleNamespace(given={})
     asked = {groups: _of_directory({"groups": groups, "accounts": 10_000}, server) for groups in MEMBERS}
     assert {0: 250, 50: 250, 100: 250, 700: 10} == {groups: one["count"] for groups, one in asked.items()}
@@ -282,7 +278,6 @@ REVOKED = "a credential that was revoked in the store"
     ids=name_of,
 )
 def test_a_credential_is_taken_for_as_long_as_it_says(lab: Sandbox, cell: Cell) -> None:
-    """Revoked in the store, it is refused at once or when the time to live is over; and so is a token that runs out."""
     (one,) = measure.prove([cell], 1, sandbox=lab)
     assert (Outcome.OK, None, cell.key) == (one.outcome, one.reason, one.cell)
     if cell.coordinates["verified"] == "each-time":
@@ -299,12 +294,11 @@ def test_a_credential_is_taken_for_as_long_as_it_says(lab: Sandbox, cell: Cell) 
 
 @pytest.mark.parametrize("cell", [cell for cell in cells(ELSEWHERE) if cell.choice.name == "basic"], ids=name_of)
 def test_another_server_may_check_passwords(lab: Sandbox, cell: Cell) -> None:
-    """nginx asks it, and then passwords may be wherever that looks. What checks tickets alone is no place for them."""
     holds(lab, cell, (server_of(cell), cell.coordinates["runs"]) == ("nginx", "auth-request"))
 
 
 def heads(address: str, more: Mapping[str, str]) -> tuple[int, dict[str, str]]:
-    """The status of an answer, and its headers."""
+    """Return the status of an answer, and its headers."""
     connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     connection.request("GET", "/bytes/1024", headers=more)
     answer = connection.getresponse()
@@ -315,7 +309,7 @@ def heads(address: str, more: Mapping[str, str]) -> tuple[int, dict[str, str]]:
 
 @pytest.mark.parametrize("cell", [cell for cell in cells(IN_A_FILE, choices=["basic"]) if is_run(cell)], ids=name_of)
 def test_a_server_names_the_user_to_a_proof_alone(lab: Sandbox, cell: Cell) -> None:
-    """What is measured is the same answer on every server: a name in it would make one side's longer."""
+    """The measured answer is the same on every server; a name in it would make some longer."""
     all_here(cell)
     assert isinstance(cell.server, servers.Server)
     workload = workloads.of(cell)
@@ -333,7 +327,6 @@ def test_a_server_names_the_user_to_a_proof_alone(lab: Sandbox, cell: Cell) -> N
 
 @pytest.mark.parametrize("cell", cells(EVERY_WAY), ids=name_of)
 def test_every_cell_is_shown(cell: Cell) -> None:
-    """What its servers would be told, or why they cannot be; nothing is started or made."""
     all_here(cell)
     shown = workloads.of(cell).shown(cell, 1)
     assert is_offered(cell) == ("impossible" not in shown.task)
@@ -346,7 +339,6 @@ def test_every_cell_is_shown(cell: Cell) -> None:
 @pytest.mark.share(15)
 @pytest.mark.parametrize("cell", [cell for cell in cells(EVERY_WAY) if is_offered(cell)], ids=name_of)
 def test_no_secret_can_be_seen(lab: Sandbox, cell: Cell) -> None:
-    """No password is in a configuration, a command, a log, or a file that another account can read."""
     all_here(cell)
     assert isinstance(cell.server, servers.Server)
     workload = workloads.of(cell)
@@ -364,7 +356,7 @@ def test_no_secret_can_be_seen(lab: Sandbox, cell: Cell) -> None:
 
 
 def secrets_of(lab: Sandbox, server: driver.StartedServer) -> list[str]:
-    """Some users' passwords, and those with which servers ask each other."""
+    """Return some users' passwords, and those that servers use among themselves."""
     made = [one.password for one in accounts_of(lab, ACCOUNTS)]
     for work_dir in server.work_dirs.values():
         for table in work_dir.glob("accounts.tsv"):

@@ -1,4 +1,4 @@
-"""Signing in, held against other implementations: what ours accepts theirs accept, and the other way round.
+"""Sign-in compared with other implementations, in both directions.
 
 Tokens by `cryptography`, signed requests by Python's `hmac`, passwords and cookies by curl.
 """
@@ -59,7 +59,7 @@ SIGNATURES = ("hs256", "rs256", "es256", "eddsa")
 
 
 def cell_of(choice: str, settings: str = "") -> Cell:
-    """The one cell of a study of this choice."""
+    """Return the one cell of a study of this choice."""
     text = STUDY.format(choice=choice, accounts=ACCOUNTS, settings=settings)
     (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
     (cell,) = one.cells
@@ -74,7 +74,7 @@ def workload_of(cell: Cell) -> RequestWorkload:
 
 @contextmanager
 def ours(cell: Cell) -> Iterator[tuple[str, Accounts]]:
-    """The embedded server, and the accounts that it knows."""
+    """Yield the embedded server's address, and its accounts."""
     assert cell.server is not None
     assert not isinstance(cell.server, servers.remote.Remote)
     with Sandbox() as sandbox:
@@ -84,7 +84,7 @@ def ours(cell: Cell) -> Iterator[tuple[str, Accounts]]:
 
 
 def asked(address: str, headers: Headers, path: str = "/bytes/100", method: str = "GET") -> tuple[int, str | None]:
-    """The status of an answer, and the user that the server saw."""
+    """Return the status of an answer, and the user that the server saw."""
     connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     connection.request(method, path, headers={"X-Tell-User": "yes", **headers})
     answer = connection.getresponse()
@@ -98,7 +98,6 @@ def asked(address: str, headers: Headers, path: str = "/bytes/100", method: str 
 
 @pytest.mark.parametrize("signature", SIGNATURES)
 def test_tokens_of_another_issuer_are_taken_and_nothing_else(signature: str) -> None:
-    """By each algorithm; one whose key, claims or algorithm are others is refused."""
     with ours(cell_of("jwt", f'signature = ["{signature}"]')) as (address, accounts):
         key, public = (
             path.read_bytes() for path in (accounts.issuer_key(signature), accounts.verification_key(signature))
@@ -125,7 +124,7 @@ def test_tokens_of_another_issuer_are_taken_and_nothing_else(signature: str) -> 
 
 
 def test_requests_signed_elsewhere_are_taken_once() -> None:
-    """Signed by Python's `hmac`: the right one is taken, and once; of another path, age, user or key none is."""
+    """Signed by Python's `hmac`; refused with another path, age, user or key."""
     with ours(cell_of("hmac")) as (address, accounts):
         keys = {one.name: one.password for one in accounts}
         key, path = keys["u00003"], "/bytes/100?a=1"
@@ -145,7 +144,7 @@ def test_requests_signed_elsewhere_are_taken_once() -> None:
 
 
 def curl(*words: str) -> tuple[int, str]:
-    """The status that curl ends up with, and all heads that it was sent."""
+    """Return curl's final status, and all headers that it got."""
     program = shutil.which("curl")
     if program is None:
         lacking("curl is not installed")
@@ -169,7 +168,6 @@ def curl(*words: str) -> tuple[int, str]:
     ],
 )
 def test_curl_signs_in_with_a_password(choice: str, settings: str, how: str) -> None:
-    """With the right one, and with no other; nor as a user that there is not."""
     with ours(cell_of(choice, settings)) as (address, accounts):
         first = next(iter(accounts))
         for user, status in (
@@ -183,7 +181,6 @@ def test_curl_signs_in_with_a_password(choice: str, settings: str, how: str) -> 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("choice", ["form", "session-cookie"])
 def test_curl_fills_in_the_form_and_keeps_the_cookie(choice: str, tmp_path: Path) -> None:
-    """The cookie is kept from scripts and from what other sites post; what the server can end is ended."""
     with ours(cell_of(choice, 'password-hash = ["bcrypt"]')) as (address, accounts):
         first, jar = next(iter(accounts)), str(tmp_path / "jar")
         page = f"http://{address}/bytes/100"
@@ -192,7 +189,7 @@ def test_curl_fills_in_the_form_and_keeps_the_cookie(choice: str, tmp_path: Path
         assert 403 == curl(*right, f"http://{address}/login")[0], "a form of another site"
         token = token_of(f"http://{address}/login", jar)
         assert 403 == curl(*right, "--data", f"token={token}", f"http://{address}/login")[0], "without its cookie"
-        # Both made up by a neighbour that may set cookies here.
+        # Both made by a neighbour that may set cookies here.
         own = ["-b", "token=mine", "--data", "token=mine"]
         assert 403 == curl(*right, *own, f"http://{address}/login")[0], "a token of another server"
         login = ["-b", jar, "-c", jar, "--data", f"token={token}", "--data", f"name={first.name}", "--data"]
@@ -204,25 +201,25 @@ def test_curl_fills_in_the_form_and_keeps_the_cookie(choice: str, tmp_path: Path
         assert {"HttpOnly", "SameSite=Strict", "Path=/login"} <= attributes(curl(f"http://{address}/login")[1], "token")
         assert 200 == curl("-b", jar, page)[0]
         status, _ = curl("-b", jar, "-X", "POST", f"http://{address}/sign-out")
-        # A sealed ticket is good until it runs out: the server keeps nothing that it could forget.
+        # A sealed ticket is valid until it expires: the server keeps no state that it could delete.
         expected = (200, 302) if choice == "session-cookie" else (405, 200)
         assert expected == (status, curl("-b", jar, page)[0])
 
 
 def attributes(heads: str, name: str) -> set[str]:
-    """What a browser is told of the cookie of this name, which an answer sets."""
+    """Return the attributes of the cookie of this name, which an answer sets."""
     (cookie,) = (line for line in heads.splitlines() if line.lower().startswith(f"set-cookie: {name}="))
     return {part.strip() for part in cookie.split(";")[1:]}
 
 
 def token_of(form: str, jar: str) -> str:
-    """The token that a form comes with; its cookie is in the jar."""
+    """Return the token of a form, whose cookie is in the jar."""
     _, page = curl("-k", "-c", jar, form)
     return page.split("token: ")[1].split()[0]
 
 
 def test_a_session_s_cookie_is_for_tls_alone_where_there_is_tls(tmp_path: Path) -> None:
-    """`Secure`, which a browser would not take in clear."""
+    """`Secure`, which a browser would not accept in clear."""
     settings = 'password-hash = ["bcrypt"]'
     clear = cell_of("session-cookie", settings)
     (one,) = plan.make(
@@ -261,11 +258,11 @@ def test_a_token_is_taken_until_it_is_ended() -> None:
         assert (200, second.name) == asked(address, {"Authorization": f"Bearer {second.password}"})
 
 
-# The other way round: our client asks a server of Python's own.
+# Reverse direction: our client asks a server of Python's own.
 
 
 def proved_by(cell: Cell, user_of: Callable[[Accounts], Callable[[str, str, Headers], str | None]]) -> tuple[str, ...]:
-    """What a server elsewhere refused of our client, which it otherwise let in."""
+    """Return the refusals of our client by a foreign server that otherwise accepted it."""
     with Sandbox() as sandbox, Elsewhere(user_of(accounts_of(sandbox, ACCOUNTS))).up() as server:
         task = workload_of(cell)._task(cell, "verify", 1, server, sandbox)
         record = ask(command(), task, limit_s=PATIENCE_S)
@@ -277,7 +274,6 @@ def proved_by(cell: Cell, user_of: Callable[[Accounts], Callable[[str, str, Head
 
 @pytest.mark.parametrize("signature", SIGNATURES)
 def test_our_tokens_are_taken_elsewhere(signature: str) -> None:
-    """Verified by `cryptography`, which refuses what ours should refuse."""
 
     def checks(accounts: Accounts) -> Callable[[str, str, Headers], str | None]:
         key = accounts.verification_key(signature).read_bytes()
@@ -293,7 +289,6 @@ def test_our_tokens_are_taken_elsewhere(signature: str) -> None:
 
 
 def test_our_signed_requests_are_taken_elsewhere() -> None:
-    """Verified by Python's `hmac` over the text that RFC 9421 has signed."""
 
     def checks(accounts: Accounts) -> Callable[[str, str, Headers], str | None]:
         keys, seen = {one.name: one.password for one in accounts}, set()

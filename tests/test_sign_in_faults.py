@@ -1,4 +1,4 @@
-"""Sign-ins that go wrong on real servers: each fault is a row in the server's own words, and the next cell goes on."""
+"""Sign-ins that go wrong on real servers: each fault is a row in the server's words, and the next cell goes on."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tollbar.study.plan import Cell, Plan
 
 Settings = Mapping[str, str | int]
 Does = Callable[[StartedServer], AbstractContextManager[None]]
-"""Makes a fault, given servers that are up, and mends it."""
+"""Function that makes a fault on running servers, and removes it."""
 Changes = Mapping[str, Mapping[str, Mapping[str, str]]]
-"""Of servers, files in their folders: what stands there, and what is to stand in its place."""
+"""Replacements of text in servers' files, by server and file."""
 
 FAR = 900
-# Seconds: more than Kerberos allows between two clocks, which is 300.
+# In seconds: more than the 300 that Kerberos allows between two clocks.
 CLOCK = f"""
 #define _GNU_SOURCE
 #include <sys/syscall.h>
@@ -81,19 +81,19 @@ for name in names:
     message["lockoutTime"] = ldb.MessageElement(since, ldb.FLAG_MOD_REPLACE, "lockoutTime")
     database.modify(message)
 """
-# Those that ask.
+# Users whose requests are measured.
 ASKING = [f"u{index:05d}" for index in range(500, ACCOUNTS)]
 
 
 @contextmanager
 def nothing(server: StartedServer) -> Iterator[None]:
-    """The fault is in the servers' configuration."""
+    """Change nothing: the fault is in the servers' configuration."""
     yield
 
 
 @contextmanager
 def no_keytab(server: StartedServer) -> Iterator[None]:
-    """The web server's key is not there."""
+    """Remove the web server's key."""
     keytab = server.given["directory"] / "web1.keytab"
     kept = keytab.rename(keytab.with_suffix(".kept"))
     try:
@@ -104,9 +104,10 @@ def no_keytab(server: StartedServer) -> Iterator[None]:
 
 @contextmanager
 def unreadable_keytab(server: StartedServer) -> Iterator[None]:
-    """The web server's key is there, and not for its account."""
+    """Make the web server's key unreadable for its account."""
     keytab = server.given["directory"] / "web1.keytab"
-    # Root's lab copies what only root may read. This one is for all, in a folder that is closed to the web server.
+    # Root's lab copies files that only root may read; this key is readable for all, in a folder closed to the web
+    # server.
     keytab.chmod(0o604 if os.geteuid() == 0 else 0)
     try:
         yield
@@ -116,7 +117,7 @@ def unreadable_keytab(server: StartedServer) -> Iterator[None]:
 
 @contextmanager
 def strangers(server: StartedServer) -> Iterator[None]:
-    """Users ask of whom the directory has never heard."""
+    """Send users that the directory does not know."""
     given = server.given["directory"]
     table = given / "accounts.tsv"
     known = table.read_text()
@@ -136,7 +137,7 @@ def strangers(server: StartedServer) -> Iterator[None]:
 
 @contextmanager
 def locked(server: StartedServer) -> Iterator[None]:
-    """The users' accounts are locked, as after too many wrong passwords."""
+    """Lock the users' accounts, as after too many wrong passwords."""
     directory, kdc = server.work_dirs["directory"], server.work_dirs.get("kdc")
 
     def lock(yes: bool) -> None:
@@ -159,16 +160,16 @@ def locked(server: StartedServer) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault, and what a row says of it."""
+    """Fault, and the reason in its row."""
 
     name: str
     choice: str
     said: Settings
     reason: str
-    """What is in its reason, as a regular expression."""
+    """Regular expression for its reason."""
     made: Does = nothing
     may_do: bool = False
-    """Whether it is none either where the servers are quick enough."""
+    """Whether fast servers may avoid the fault."""
     changes: Changes = field(default_factory=dict)
 
 
@@ -186,13 +187,13 @@ MANY_GROUPS = {
 GATE = {"server": "nginx", "runs": "auth-request"}
 FORWARDED = {"identity": "service", "delegation": "yes"}
 
-# What mod_auth_gssapi says where there is no key that a ticket could be checked with.
+# mod_auth_gssapi's error without a key to check a ticket with.
 NO_KEY = r"got 401: .*; apache2 said: GSS ERROR .*SPNEGO cannot find mechanisms to negotiate"
 # httpd's own limit is 65,536 bytes here.
 TOO_LARGE = r"got 400: Bad Request .* Size of a request header field exceeds server limit\."
-# Who is late first depends on the machine: the server, with its answer, or the directory, with a ticket.
+# The machine decides what is late first: the server's answer, or the directory's ticket.
 TOO_LATE = "no whole answer after|Cannot contact any KDC"
-# Where the directory is silent, or does not get to the end of 5,000 groups.
+# The directory is silent, or does not finish 5,000 groups.
 NOT_IN_TIME = r"got 500: .*; apache2 said: AH01695: .*\[Timed out\]"
 REVOKED = r"sign-in: u005\d\d cannot sign in: Client's credentials have been revoked"
 UNKNOWN = r"sign-in: x005\d\d cannot sign in: Client 'x005\d\d@TOLLBAR.TEST' not found in Kerberos database"
@@ -241,14 +242,14 @@ FAULTS = [
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """One lab for all: each directory is made and started once."""
+    """Yield one lab for all tests: each directory is made and started once."""
     with Sandbox(tmp_path_factory.mktemp("logs")) as at:
         yield at
 
 
 @contextmanager
 def changed(folder: Path, changes: Changes) -> Iterator[None]:
-    """Servers with other text in their files stand in the place of those that Tollbar has."""
+    """Replace Tollbar's servers by copies with changed files."""
     with tempfile.TemporaryDirectory(dir=folder_for_all()) as public:
         # Servers load the clock from there, each under its own account.
         Path(public).chmod(0o755)
@@ -283,12 +284,12 @@ def _changed(folder: Path, changes: Changes, public: Path) -> Iterator[None]:
 
 
 def cell_of(made: Plan) -> Cell:
-    """The one that goes wrong."""
+    """Return the faulty cell."""
     return made.studies[0].cells[-1]
 
 
 def up(lab: Sandbox, cell: Cell) -> StartedServer:
-    """Its servers."""
+    """Start the cell's servers."""
     workload = workloads.of(cell)
     assert isinstance(workload, RequestWorkload)
     assert isinstance(cell.server, servers.Server)
@@ -296,21 +297,23 @@ def up(lab: Sandbox, cell: Cell) -> StartedServer:
 
 
 def proved(lab: Sandbox, cell: Cell) -> Proven:
-    """What is proved of it."""
+    """Return the proof of the cell."""
     (proven,) = measure.prove([cell], 1, sandbox=lab)
     return proven
 
 
 def name_of(fault: Fault) -> str:
-    """A test's name."""
+    """Return the id of a test."""
     return f"{fault.name}-{fault.choice}-{words(fault.said)}"
 
 
 @pytest.mark.share(2)
 @pytest.mark.parametrize("fault", FAULTS, ids=name_of)
 def test_a_fault_is_a_row_in_the_servers_words(lab: Sandbox, tmp_path: Path, fault: Fault) -> None:
-    """Nothing is proved, and the row says why; or all is, where servers are quick enough for what `may_do`. After
-    it the same cell is proved."""
+    """With `may_do` the proof may succeed instead, if servers are fast enough.
+
+    Afterwards the same cell is proved.
+    """
     with changed(tmp_path, fault.changes) if fault.changes else nullcontext():
         cell = cell_of(planned(fault.choice, fault.said))
         with up(lab, cell) as server, fault.made(server):
@@ -325,44 +328,44 @@ def test_a_fault_is_a_row_in_the_servers_words(lab: Sandbox, tmp_path: Path, fau
 
 
 Strikes = Callable[[Sequence[int]], object]
-"""Does something to the processes of a directory."""
+"""Function that does something to the processes of a directory."""
 
 
 def send(number: signal.Signals, pids: Sequence[int]) -> None:
-    """To each that is still there."""
+    """Send a signal to each process that still exists."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
 
 def slow(pids: Sequence[int]) -> None:
-    """It does not answer for some time, which is longer than all chunks together."""
+    """Stop the directory for a time that is longer than all chunks together."""
     send(signal.SIGSTOP, pids)
     threading.Timer(0.5, send, (signal.SIGCONT, pids)).start()
 
 
 def silent(pids: Sequence[int]) -> None:
-    """It does not answer any more."""
+    """Stop the directory."""
     send(signal.SIGSTOP, pids)
 
 
 def gone(pids: Sequence[int]) -> None:
-    """It is not there any more."""
+    """Kill the directory."""
     send(signal.SIGKILL, pids)
 
 
 NO_KDC = r"u005\d\d cannot sign in: Cannot contact any KDC for realm 'TOLLBAR.TEST'"
 ENDED = "{} was ended by SIGKILL: "
-# Where the web server's answer was there before the end was noticed.
+# The web server's answer may come before the end is noticed.
 NO_LDAP = r"got 500: .*; apache2 said: AH01695: .*\[Can't contact LDAP server\]"
-# What becomes of a directory in mid-trial; the cell that needs it; and what the row says, None: nothing.
+# Trouble of a directory in mid-trial; the cell that needs it; and the row's reason, or None for a success.
 IN_MID_TRIAL: list[tuple[Strikes, str, Settings, str | None]] = [
     (slow, "kerberos", {"op": "sign-on"}, None),
     (slow, "ntlm", {"op": "sign-on"}, None),
     (slow, "basic", {}, None),
     (slow, "basic", {"directory": "mit"}, None),
     (silent, "kerberos", {"op": "sign-on"}, NO_KDC),
-    # gss-ntlmssp waits for winbindd longer than a client for the page.
+    # gss-ntlmssp waits for winbindd longer than a client waits for the page.
     (silent, "ntlm", {"op": "sign-on"}, "timeout 1 .*no whole answer after"),
     (silent, "basic", {}, NOT_IN_TIME),
     (silent, "basic", {"directory": "mit"}, NOT_IN_TIME),
@@ -375,7 +378,7 @@ IN_MID_TRIAL: list[tuple[Strikes, str, Settings, str | None]] = [
 
 
 def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> list[Trial]:
-    """The trials of the cell and of its baseline, when this befalls the directory before the cell's first chunk."""
+    """Return the trials of the cell and of its baseline, with the directory struck before the cell's first chunk."""
     cell = cell_of(made)
     pids: list[int] = []
     advance = Rounds._advance
@@ -395,12 +398,12 @@ def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> list[Trial]:
         try:
             return trials_of(lab, made)
         finally:
-            # The lab is other tests' too, whatever becomes of this one.
+            # Other tests use this lab too.
             send(signal.SIGCONT, pids)
 
 
 def trials_of(lab: Sandbox, made: Plan) -> list[Trial]:
-    """Of one block; the cell's own is the last."""
+    """Return the trials of one block, the cell's own last."""
     left = measure.batches_left(made, counts={"some": 1}, done=(), excluded=())
     trials = [trial for found, _ in measure.measured(made, left, sandbox=lab) for trial in found]
     return sorted(trials, key=lambda trial: trial.cell == cell_of(made).key and not trial.repeat)
@@ -415,7 +418,6 @@ def trials_of(lab: Sandbox, made: Plan) -> list[Trial]:
 def test_a_directory_in_trouble_fails_the_trials_that_ask_it(
     lab: Sandbox, strikes: Strikes, choice: str, said: Settings, reason: str | None
 ) -> None:
-    """Slow, it is waited for; silent or gone, the row says so. Others of the batch go on, and so does the next."""
     made = planned(choice, said, users=1)
     *others, trial = struck(lab, made, strikes)
     # The baseline asks no directory.
