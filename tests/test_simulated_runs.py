@@ -1,4 +1,4 @@
-"""A run of a machine that is made up: its document, its page and the terminal say so."""
+"""A run of a simulated machine is labelled: in its document, on its page and in the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WEB = {"address": "10.77.0.2", "host": "web", "fingerprint": {"cpu": "A"}, "is_s
 
 
 def a_run(folder: Path, **more: object) -> Path:
-    """A run whose machine says this of itself as well."""
+    """Return a run whose machine has these additional facts."""
     return made_up.run_of(
         folder, made_up.fingerprint("A", **more), lambda at: 100.0 + 50.0 * (at["choice"] == "sha-512")
     )
@@ -38,7 +38,6 @@ def a_run(folder: Path, **more: object) -> Path:
 def test_the_document_says_whether_a_machine_is_made_up(
     tmp_path: Path, more: dict[str, str], nodes: dict[str, Any], is_simulated: bool
 ) -> None:
-    """That of the run, or that of a role; and which machines there were."""
     run = a_run(tmp_path, **more)
     results.update_about(run, {"nodes": nodes})
     said = document.of_run(analysis.judge(results.read(run)))
@@ -49,7 +48,6 @@ def test_the_document_says_whether_a_machine_is_made_up(
 
 @pytest.mark.parametrize("more", [{"simulated": "a node that is made up on this machine"}, {}])
 def test_page_and_terminal_say_it_above_the_answer(tmp_path: Path, more: dict[str, str]) -> None:
-    """Before any figure on the page, and among the warnings in the terminal and in a pull request."""
     run = a_run(tmp_path, **more)
     html.write(analysis.judge(results.read(run)), tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
@@ -63,7 +61,7 @@ def test_page_and_terminal_say_it_above_the_answer(tmp_path: Path, more: dict[st
 
 @pytest.mark.parametrize("nodes", [[], {"web": 1}, {"web": {"host": "web"}}, {"web": WEB | {"fingerprint": 1}}])
 def test_machines_of_roles_that_no_run_says_are_one_line(tmp_path: Path, nodes: object) -> None:
-    """Of a run that others sent."""
+    """In a run from another sender."""
     run = a_run(tmp_path)
     results.update_about(run, {"nodes": nodes})
     with pytest.raises(TollbarError, match="not as Tollbar writes it: `nodes"):

@@ -1,4 +1,4 @@
-"""Sizing a mix: sums of rates times costs, what is refused, and what a load client finds."""
+"""Sizing a mix: sums of rates times costs, refusals, and checks by a load client."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from tollbar.results import Row
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.floats(-50, 50), st.floats(0.1, 10), st.floats(2, 60)), min_size=1, max_size=5))
 def test_variances_of_what_is_independent_add(parts: list[tuple[float, float, float]]) -> None:
-    """One estimate is itself; of several the sum, no surer than the least sure and no wider than all widths."""
+    """A sum is no surer than its least sure part, and no wider than all widths together."""
     intervals = [
         Interval(middle, middle - half, middle + half, 0.95, 9, freedom=freedom) for middle, half, freedom in parts
     ]
     found = stats.total(intervals)
     assert sum(one.estimate for one in intervals) == pytest.approx(found.estimate)
     widest, all_of_them = max(half for _, half, _ in parts), sum(half for _, half, _ in parts)
-    # Fewer degrees of freedom are not in the sum than in its least sure part, and not more than in all.
+    # The sum's degrees of freedom are between those of its least sure part and those of all.
     assert min(one.freedom for one in intervals) - 0.1 <= found.freedom <= sum(one.freedom for one in intervals) + 0.1
     if len(parts) == 1:
         assert (intervals[0].low, intervals[0].high) == pytest.approx((found.low, found.high))
@@ -66,14 +66,13 @@ def test_variances_of_what_is_independent_add(parts: list[tuple[float, float, fl
 
 
 def test_sums_without_anything_left_have_no_ratio() -> None:
-    """Nor a warning: a cell less itself is nought in every block."""
     (one,) = hashes({"sha-256": 7000.0}).rows
     ledger = Ledger([one], Terms(0.03, 1))
     assert ledger.ratio_of_sums([one], [0.0], [1.0]) is None
 
 
 def test_sums_of_independent_estimates_cover_the_truth() -> None:
-    """As often as they say, of two unequal means of normal draws."""
+    """Two unequal means of normal draws."""
     source = random.Random(5)
     missed = 0
     for _ in range(600):
@@ -99,7 +98,7 @@ def test_sums_of_independent_estimates_cover_the_truth() -> None:
 def test_cores_are_rates_times_costs_over_the_utilisation(
     tmp_path_factory: pytest.TempPathFactory, rate: int, resumed: int, utilisation: int, hashed: int
 ) -> None:
-    """Of a mixture of two cells less a null in one study, and of a cell in another."""
+    """A mixture of two cells less a null in one study, and a cell in another."""
     text = HANDSHAKE_TERM.format(rate=rate, resumed=resumed) + HASH_TERM.format(rate=hashed, choice="sha-256")
     of = mix(tmp_path_factory.mktemp("mix"), f'[mix]\nutilisation = "{utilisation} %"\n{text}')
     found = sized(of, handshakes(), hashes({"sha-256": 7000.0, "md5": 9000.0}))
@@ -125,7 +124,6 @@ def test_intervals_cover_what_was_made(tmp_path: Path) -> None:
 
 
 def test_swaps_say_what_they_save(tmp_path: Path) -> None:
-    """Of a mixture all its cells are swapped; what noise may make is not told apart; a policy refuses by its rule."""
     costs = {"sha-256": 8000.0, "md5": 4000.0, "blake3": 2000.0, "sha3-256": 8010.0, "sha-512": 20_000.0}
     of = mix(tmp_path, '[mix]\npolicy = ["asvs-level-2"]\n' + HASH_TERM.format(rate=30_000, choice="sha-256"))
     found = sized(of, hashes(costs, noise=0.004))
@@ -151,7 +149,6 @@ def test_swaps_say_what_they_save(tmp_path: Path) -> None:
 
 
 def test_swaps_of_choices_with_settings_of_their_own(tmp_path: Path) -> None:
-    """Each row is one, by its own cost; those that differ in such a setting have its value in their name."""
     costs = {"session-cookie": 10_000.0, "sha-256": 11_000.0, "bcrypt": 60e6, "hmac": 12_000.0}
     at = {"op": "request", "server": "embedded", "users": 8}
     cells: dict[str, Mapping[str, Value]] = {
@@ -171,7 +168,6 @@ def test_swaps_of_choices_with_settings_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("resumed", [0, 100])
 def test_swaps_of_a_mixture_of_one_kind_are_named_by_what_is_swapped(tmp_path: Path, resumed: int) -> None:
-    """A cell of no weight is swapped with the others: its row has the value and the standing."""
     (rsa,) = sized(mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=resumed)), handshakes()).terms[0].swaps
     assert ("certificate", "rsa-2048", "none") == (rsa.name, rsa.value, rsa.row.coordinates["resumption"])
     each = COSTS["resumed"] - COSTS["rsa resumed"] if resumed else COSTS["full"] - COSTS["rsa"]
@@ -179,7 +175,6 @@ def test_swaps_of_a_mixture_of_one_kind_are_named_by_what_is_swapped(tmp_path: P
 
 
 def test_a_term_that_comes_to_nothing_is_refused(tmp_path: Path) -> None:
-    """Where a null costs more than what it is taken off; and what is not told apart from it is warned of."""
     of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=100))
     with pytest.raises(TollbarError, match="not above nought") as fault:
         sized(of, handshakes({**COSTS, "bare": 110_000.0}))
@@ -192,7 +187,6 @@ def test_a_term_that_comes_to_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_which_moments_costs_are_of_is_said(tmp_path: Path) -> None:
-    """Without a probe none is quiet."""
     of = mix(tmp_path, HASH_TERM.format(rate=1000, choice="sha-256"))
     quiet = hashes({"sha-256": 7000.0})
     rows = [
@@ -216,7 +210,6 @@ def test_which_moments_costs_are_of_is_said(tmp_path: Path) -> None:
 
 
 def test_shares_are_of_the_same_moments(tmp_path: Path) -> None:
-    """Where the terms share too few quiet blocks and have enough each: their parts are still parts of one whole."""
     terms = "".join(
         HASH_TERM.format(rate=1000, choice=one).replace("hashes", f"of-{number}")
         for number, one in enumerate(("sha-256", "sha-512"))
@@ -243,7 +236,7 @@ def test_shares_are_of_the_same_moments(tmp_path: Path) -> None:
     assert [Moments.ALL, Moments.QUIET] == [found.cores.moments, found.terms[0].cores.moments]
     shares = [found.share(one) for one in found.terms]
     assert [1 / 3, 2 / 3] == pytest.approx(shares, rel=0.01)
-    # So it is where the parts are two studies', of which one was never quiet.
+    # The same holds if the parts are of two studies, one of which was never quiet.
     apart = [replace(hashes({"sha-256": 7000.0}), study=replace(both.study, name="one"))]
     busy = [
         replace(
@@ -258,7 +251,6 @@ def test_shares_are_of_the_same_moments(tmp_path: Path) -> None:
 
 
 def test_what_no_policy_judges_meets_none(tmp_path: Path) -> None:
-    """Neither without one, nor under one that has no rule on the family; which of the mix says nothing is said."""
     term, ran = HASH_TERM.format(rate=1000, choice="md5"), hashes({"md5": 4000.0, "sha-256": 8000.0})
     for head, silent in (("", False), ('[mix]\npolicy = ["owasp-password-storage"]\n', True)):
         found = sized(mix(tmp_path, head + term), ran)
@@ -271,7 +263,7 @@ def test_what_no_policy_judges_meets_none(tmp_path: Path) -> None:
 
 
 def test_a_cost_that_has_the_client_in_it_says_so(tmp_path: Path) -> None:
-    """A database's client signs on by itself, and what it pays is part of that."""
+    """A database's client signs on by itself, so its cost includes that."""
     term = LOGIN_TERM.replace("web-auth", "database-sign-on").replace('"form"', '"scram-sha-256"')
     of = mix(tmp_path, term.replace("embedded", "postgresql"))
     at: Mapping[str, Value] = {"op": "sign-on", "server": "postgresql", "channel": "socket", "scram-iterations": 4096}
@@ -282,7 +274,7 @@ def test_a_cost_that_has_the_client_in_it_says_so(tmp_path: Path) -> None:
 
 
 def test_machines_are_counted_by_the_far_end(tmp_path: Path) -> None:
-    """What may fail is on top, and what the near end would give is said."""
+    """Spare machines are added on top; the number at the interval's near end is printed, too."""
     head = '[mix]\ncores-each = 2\nsurvive = 1\nutilisation = "50 %"\n'
     of = mix(tmp_path, head + HASH_TERM.format(rate=100_000, choice="sha-256"))
     found = sized(of, hashes({"sha-256": 20_000.0}, noise=0.01))
@@ -301,7 +293,7 @@ def test_machines_are_counted_by_the_far_end(tmp_path: Path) -> None:
 
 
 def test_the_command_answers_in_every_layout(tollbar: Tollbar, tmp_path: Path) -> None:
-    """A term that was not measured has status 1 and its question, which measures it; then there are cores."""
+    """An unmeasured term gives status 1 and a question that measures it; afterwards there are cores."""
     (tmp_path / "mix.toml").write_text(HASH_TERM.format(rate=50_000, choice="sha-256"), "utf-8")
     asked = ("size", "mix.toml", "--for", "0s")
     done = tollbar(*asked)

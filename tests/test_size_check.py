@@ -1,4 +1,4 @@
-"""Checking a sized mix: what a load client is told to ask for, and both sides of the same moments."""
+"""Checking a sized mix: the load client's requests, and equal moments on both sides."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ QUIET_NS, BUSY_NS = 24_000.0, 33_000.0
 
 
 def _answered(one: StudyRun, name: str, costs_ns: Mapping[str, float]) -> StudyRun:
-    """The study under another name, the throughput phases of these choices at these costs."""
+    """Return the renamed study with throughput phases of these choices at these costs."""
     requests = 1000
 
     def in_phase(trial: Trial, choice: str) -> Trial:
@@ -60,7 +60,6 @@ def _answered(one: StudyRun, name: str, costs_ns: Mapping[str, float]) -> StudyR
 
 
 def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
-    """In rounds and in throughput phases; what no server performs is not run."""
     of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=80) + HASH_TERM.format(rate=1, choice="sha-256"))
     found = sized(of, handshakes(), hashes({"sha-256": 7000.0}))
     (asked,) = to_ask(found)
@@ -82,7 +81,6 @@ def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
 
 
 def test_what_is_taken_off_is_up_beside_its_term(tmp_path: Path) -> None:
-    """In every batch, as where it was predicted: they differ by less than moments do."""
     of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=80).replace("op ", 'server = "embedded"\nop '))
     there = {name: {**cell, "server": "embedded", "provider": "libcrypto"} for name, cell in HANDSHAKES.items()}
     found = sized(of, made("tls", there, dict.fromkeys(there, 1e5) | {"bare": 3e4}))
@@ -96,7 +94,10 @@ def test_what_is_taken_off_is_up_beside_its_term(tmp_path: Path) -> None:
 
 
 def _beside_neighbours(quiet: Collection[int], chunks: int = 1) -> StudyRun:
-    """Requests of 10 µs, and of a quarter more beside a neighbour, without which are so many chunks of these blocks."""
+    """Return requests of 10 µs, and 1.25 times as much next to a neighbour.
+
+    In these blocks the first `chunks` chunks are quiet.
+    """
 
     def told(trial: Trial, place: int, chunk: Chunk) -> Chunk:
         is_quiet = trial.block in quiet and place < chunks
@@ -130,10 +131,10 @@ def _side_by_side(tmp_path: Path, predicted: Run, measured: Run) -> tuple[Sized,
     [(12, 12, "quiet"), (12, 3, "noisy"), (3, 12, "noisy"), (12, 0, "noisy")],
 )
 def test_both_sides_are_of_the_same_moments(tmp_path: Path, of_prediction: int, of_check: int, moments: str) -> None:
-    """Where one of them met too few quiet blocks both are noisy, and that is said.
+    """If one side had too few quiet blocks both are noisy, and that is reported.
 
-    What is quiet is known by what the machine has given before: without that a check which had a neighbour all the time
-    would be quiet by its own probes.
+    Earlier runs of the machine define quiet: otherwise a check with a constant neighbour would be quiet by its own
+    probes.
     """
     predicted, measured = (
         replace(run(_beside_neighbours(range(quiet))), best_probe_ns=QUIET_NS) for quiet in (of_prediction, of_check)
@@ -145,7 +146,7 @@ def test_both_sides_are_of_the_same_moments(tmp_path: Path, of_prediction: int, 
     assert told.total.measured is not None
     assert [moments == "noisy"] * 2 == [told.total.predicted.noisy, told.total.measured.noisy]
     ratio = told.total.measured.estimate / told.total.predicted.estimate
-    # A quarter of the chunks of a block that was quiet is quiet.
+    # One of four chunks of a quiet block is quiet.
     cost = {blocks: 10_000 * (1.25 - 0.25 * blocks / 12 / 4) for blocks in (of_prediction, of_check)}
     expected = 1.0 if moments == "quiet" else cost[of_check] / cost[of_prediction]
     assert expected == pytest.approx(ratio, rel=1e-3)
@@ -157,7 +158,7 @@ def test_both_sides_are_of_the_same_moments(tmp_path: Path, of_prediction: int, 
 
 @pytest.mark.parametrize(("quiet", "is_lacking"), [(0, False), (FEWEST_BLOCKS - 1, True), (FEWEST_BLOCKS, False)])
 def test_a_cell_by_itself_is_measured_until_it_had_quiet_blocks(quiet: int, is_lacking: bool) -> None:
-    """Held against its repeat: nothing else is there to be held against."""
+    """Its repeat is the only cell to compare with."""
     assert is_lacking == so_far(_beside_neighbours(range(quiet), chunks=4)).lacks_quiet_blocks
 
 
@@ -165,7 +166,7 @@ def test_a_cell_by_itself_is_measured_until_it_had_quiet_blocks(quiet: int, is_l
 def test_a_check_is_of_the_machine_that_was_sized(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_role: bool
 ) -> None:
-    """Nothing is begun on another, be it that of a part of the server alone: a check has all parts on this one."""
+    """A check has all parts on one machine, so that of a server's part counts, too."""
     here, ran = machine.fingerprint(), run(_beside_neighbours(range(12)))
     web = {"address": "10.0.0.2", "host": "web", "fingerprint": here, "is_simulated": False}
     other = replace(ran, fingerprint=here, nodes={"web": web})
@@ -182,7 +183,6 @@ def test_a_check_is_of_the_machine_that_was_sized(
 
 
 def test_what_no_load_client_asks_for_is_left_out_of_a_check(tmp_path: Path) -> None:
-    """Its row says so, and the others are checked."""
     at = {"op": "sign-on", "server": "postgresql", "channel": "socket", "pooler": "none", "scram-iterations": 4096}
     database = made("database-sign-on", {"one": {"choice": "scram-sha-256", **at}}, {"one": 3e6})
     requests = _beside_neighbours(range(12))
@@ -196,7 +196,6 @@ def test_what_no_load_client_asks_for_is_left_out_of_a_check(tmp_path: Path) -> 
 
 
 def test_what_could_not_be_asked_says_why(tmp_path: Path) -> None:
-    """In its row, and nothing is said of all."""
     requests = _beside_neighbours(range(12))
     found = sized(mix(tmp_path, REQUEST_TERM), requests)
     (asked,) = to_ask(found)

@@ -39,7 +39,7 @@ MIX = LOGIN_TERM + HASH_TERM.format(rate=1000, choice="sha-256")
 
 @dataclass
 class FakeLab:
-    """Answers any plan with one made-up run, and notes what it was asked."""
+    """Lab that answers any plan with one made-up run, and records its orders."""
 
     answer: Run
     asked: list[Study] = field(default_factory=list)
@@ -70,7 +70,7 @@ def _size(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str], **optio
 
 
 def _named(monkeypatch: pytest.MonkeyPatch, *studies: StudyRun, **about: Any) -> dict[str, Any]:
-    """Return the option `--run` with a run of these studies, by this machine unless `about` says another."""
+    """Return the option `--run` with a run of these studies, by this machine unless `about` names another."""
     found = replace(run(*studies), **{"name": "named", "fingerprint": machine.fingerprint(), **about})
     monkeypatch.setattr(command, "read_run", lambda path: found)
     return {"run": (Path("named"),)}
@@ -138,7 +138,7 @@ def test_costs_of_two_versions_of_the_method_are_not_added(
     with pytest.raises(TollbarError, match=f"versions {method.FIRST} and {method.VERSION} of the method"):
         _size(tmp_path, MIX, capsys, **earlier)
     assert not fake.asked
-    # Nothing is measured: nothing is mixed.
+    # Without a measurement no versions are mixed.
     _size(tmp_path, MIX, capsys, for_="0s", **earlier)
     status, _ = _size(tmp_path, MIX, capsys, across_methods=True, **earlier)
     assert ExitStatus.DONE == status
@@ -147,7 +147,6 @@ def test_costs_of_two_versions_of_the_method_are_not_added(
 def test_costs_of_an_earlier_version_of_the_method_are_not_checked_by_this_one(
     fake: FakeLab, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No term is missing, and the check is measured all the same."""
     earlier = _named(monkeypatch, HASHES, LOGINS, method=method.FIRST)
     with pytest.raises(TollbarError, match=f"versions {method.FIRST} and {method.VERSION} of the method") as refused:
         _size(tmp_path, MIX, capsys, check=True, **earlier)
@@ -160,7 +159,6 @@ def test_costs_of_an_earlier_version_of_the_method_are_not_checked_by_this_one(
 def test_terms_that_the_time_does_not_hold_stay_questions(
     fake: FakeLab, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first is always measured; the line names the others and the time that all need."""
     monkeypatch.setattr(schedule, "of_plan", lambda plan: 50.0)
     fake.answer = replace(run(LOGINS), name="measured-now")
     (tmp_path / "mix.toml").write_text(MIX, "utf-8")
@@ -197,7 +195,6 @@ def test_a_mixture_and_its_null_are_one_study(
 
 
 def test_the_command_measures_and_keeps_a_run(tollbar: Tollbar, tmp_path: Path) -> None:
-    """The run answers again without measuring."""
     (tmp_path / "mix.toml").write_text(HASH_TERM.format(rate=50_000, choice="sha-256"), "utf-8")
     done = tollbar("size", "mix.toml", "--for", "1s", "--json")
     assert 0 == done.returncode, done.stderr

@@ -1,4 +1,4 @@
-"""Which mixes cannot be meant, and which measured costs a mix takes."""
+"""Invalid mixes, and the measured costs that a mix uses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from tollbar.study import default_load
 
 
 def test_what_was_not_measured_is_answered_by_its_question(tmp_path: Path) -> None:
-    """A command to paste, whose words `ask` understands; and the row that comes nearest."""
     of = mix(tmp_path, LOGIN_TERM + HANDSHAKE_TERM.format(rate=5, resumed=80))
     none = sized(of)
     assert none.cores is None
@@ -43,7 +42,6 @@ def test_what_was_not_measured_is_answered_by_its_question(tmp_path: Path) -> No
 
 
 def test_a_cell_that_failed_is_missing_for_its_reason(tmp_path: Path) -> None:
-    """Rather than for the nearest cell that succeeded."""
     one = hashes({"sha-256": 7000.0, "sha-512": 9000.0})
     rows = [replace(one.rows[0], outcome=Outcome.FAILED, reason="its server was 23 % busy", trials=()), one.rows[1]]
     of = mix(tmp_path, HASH_TERM.format(rate=1, choice="sha-256"))
@@ -52,7 +50,6 @@ def test_a_cell_that_failed_is_missing_for_its_reason(tmp_path: Path) -> None:
 
 
 def test_costs_of_other_requests_are_not_taken(tmp_path: Path) -> None:
-    """In whatever order the runs are named: what is asked for must be what a question asks for."""
     of = mix(tmp_path, LOGIN_TERM)
     usual = made(
         "web-auth", {"form": {"choice": "form", "op": "sign-on", "server": "embedded", "users": 8}}, {"form": 2e7}
@@ -76,13 +73,11 @@ def test_costs_of_other_requests_are_not_taken(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [("digest", "sha-256", "server=embedded"), ("tls", "tls-1.3"), ("web-auth", "form")])
 def test_a_question_s_requests_are_those_that_a_mix_wants(words: tuple[str, ...]) -> None:
-    """Of a family that only servers perform, and of another that one performs."""
     asked = studies.read("asked", studies.of_words(words[0], words[1:]).text(5), where="asked")
     assert default_load(families.family(words[0])) == asked.load
 
 
 def test_costs_of_several_threads_are_not_taken(tmp_path: Path) -> None:
-    """A row that says nothing of threads is of one."""
     of = mix(tmp_path, HASH_TERM.format(rate=1000, choice="sha-256"))
     sha: Mapping[str, Value] = {"choice": "sha-256", "op": "hash", "bytes": 4096}
     eight = made("digest", {"eight": {**sha, "threads": 8}}, {"eight": 20_000.0})
@@ -93,7 +88,6 @@ def test_costs_of_several_threads_are_not_taken(tmp_path: Path) -> None:
 
 
 def test_a_provider_that_is_not_said_is_the_family_s(tmp_path: Path) -> None:
-    """Or the only one; among others the mix says which."""
     text = HASH_TERM.format(rate=1000, choice="sha-256")
 
     def ran(**costs: float) -> StudyRun:
@@ -111,7 +105,6 @@ def test_a_provider_that_is_not_said_is_the_family_s(tmp_path: Path) -> None:
 
 
 def test_runs_of_two_machines_are_not_summed(tmp_path: Path) -> None:
-    """The line names what differs."""
     of = mix(tmp_path, HASH_TERM.format(rate=1, choice="sha-256"))
     runs = [replace(run(hashes({"sha-256": 7000.0})), fingerprint={"cpu": cpu}) for cpu in ("one", "other")]
     with pytest.raises(TollbarError, match=r"another machine.*cpu: one / other"):
@@ -120,7 +113,7 @@ def test_runs_of_two_machines_are_not_summed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("cpu", "is_summed"), [("one", True), ("other", False)])
 def test_a_machine_of_a_role_is_one_of_a_run(tmp_path: Path, cpu: str, is_summed: bool) -> None:
-    """Costs of a server elsewhere are summed with those of the lab's own machine where both are of one kind."""
+    """Costs of a remote server are summed with the lab's own if both machines are of one kind."""
     of = mix(tmp_path, HASH_TERM.format(rate=1, choice="sha-256"))
     alone = replace(run(hashes({"sha-256": 7000.0})), fingerprint={"cpu": "one"})
     web = {"address": "10.0.0.2", "host": "web", "fingerprint": {"cpu": cpu}, "is_simulated": False}
@@ -143,7 +136,7 @@ def test_a_machine_of_a_role_is_one_of_a_run(tmp_path: Path, cpu: str, is_summed
     ],
 )
 def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[str, str], refused: str | None) -> None:
-    """That of the load client has no part of what servers elsewhere cost."""
+    """The load client's machine has no part in the costs of remote servers."""
     of = mix(tmp_path, LOGIN_TERM.replace("embedded", "httpd"))
     cell = {"choice": "form", "op": "sign-on", "server": "httpd", "users": 8}
     nodes = {role: {"address": "10.0.0.2", "host": role, "fingerprint": {"cpu": cpu}} for role, cpu in cpus.items()}
@@ -160,7 +153,7 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
     [
         (LOGIN_TERM.replace("20 /s", "0 /s"), "above nought"),
         (LOGIN_TERM.replace("20 /s", "20"), "say the unit"),
-        # A number without quotes is answered by the text to write.
+        # The error for a number without quotes prints the text to write.
         (LOGIN_TERM.replace('"20 /s"', "20"), '`term.logins.rate`: needs its unit, as in `rate = "20 /s"`'),
         (LOGIN_TERM.replace('"20 /s"', "0.5"), '`rate = "0.5 /s"`'),
         ("[mix]\nutilisation = 60\n" + LOGIN_TERM, '`mix.utilisation`: needs its unit, as in `utilisation = "60 %"`'),
@@ -179,7 +172,7 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
         (LOGIN_TERM.replace("embedded", "embeded"), "did you mean `embedded`"),
         (LOGIN_TERM.replace('op     = "sign-on"', ""), "known: request, sign-on"),
         (LOGIN_TERM + 'setting = { signature = "rs256" }', "`signature` is no setting there"),
-        # Its place and its load are said elsewhere, and once.
+        # Its place and its load are set elsewhere, once.
         *(
             (f"{LOGIN_TERM}setting = {{ {said} }}", f"`{said.partition(' ')[0]}` is no setting there")
             for said in (
@@ -198,7 +191,7 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
         (HANDSHAKE_TERM.format(rate=1, resumed=120), "a whole percentage of 0 to 100"),
         (HANDSHAKE_TERM.format(rate=1, resumed=99.6), "a whole percentage of 0 to 100"),
         (HANDSHAKE_TERM.format(rate=1, resumed=0.4), "a whole percentage of 0 to 100"),
-        # Its name is one of a study, whose directory a check makes.
+        # Its name is used for a study, whose directory a check makes.
         *(
             (LOGIN_TERM.replace("term.logins", f'term."{name}"'), "a name of letters, digits")
             for name in ("a/b", "../x", "")
@@ -220,7 +213,6 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
     ],
 )
 def test_a_mix_that_cannot_be_meant_is_one_line(tmp_path: Path, text: str, said: str) -> None:
-    """What, where, and the nearest right name."""
     with pytest.raises(TollbarError) as fault:
         mix(tmp_path, text)
     assert said in f"{fault.value} {fault.value.hint}"
@@ -228,14 +220,13 @@ def test_a_mix_that_cannot_be_meant_is_one_line(tmp_path: Path, text: str, said:
 
 
 def test_terms_that_share_a_path_say_so(tmp_path: Path) -> None:
-    """What a second family takes off is named, or that its requests are its own."""
     bare = HANDSHAKE_TERM.format(rate=1, resumed=20).partition("off")[0]
     for off in ('off = { choice = "plaintext" }', 'off = "nothing"'):
         assert 2 == len(mix(tmp_path, f"{LOGIN_TERM}{bare}{off}").terms)
 
 
 def test_costs_of_the_mix_s_load_come_first(tmp_path: Path) -> None:
-    """Wherever they are; of a server that always had the next request they are taken too, and that is said."""
+    """Costs of a server that always had a next request are used as a fallback, with a note."""
     of = mix(tmp_path, LOGIN_TERM)
     form: Mapping[str, Value] = {"choice": "form", "op": "sign-on", "server": "embedded"}
     at: Mapping[str, Value] = {**form, "client": "apart", "utilisation": 60}

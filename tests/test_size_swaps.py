@@ -1,4 +1,4 @@
-"""Swaps: judged by the study's threshold and noise as any toll is, and in an order that does not pick the luckiest."""
+"""Swaps: judged by the study's threshold and noise like any toll, in an order that does not favour the luckiest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _with_noisy_repeats(one: StudyRun) -> StudyRun:
 
 
 def test_the_first_line_is_the_surest_saving(swap: Swap) -> None:
-    """A large and uncertain saving comes after a small and certain one; what is not decided keeps its study's order."""
+    """A large uncertain saving comes after a small certain one; undecided swaps keep their study's order."""
 
     def made(name: str, verdict: Verdict, low: float, estimate: float, high: float) -> Swap:
         saved = Interval(estimate, low, high, 0.96, 12)
@@ -63,7 +63,7 @@ def test_the_first_line_is_the_surest_saving(swap: Swap) -> None:
 
 @pytest.mark.parametrize("seeds", [FEW_SEEDS, pytest.param(MANY_SEEDS, marks=pytest.mark.coverage)])
 def test_the_first_of_ten_equal_swaps_is_not_the_one_that_missed(tmp_path: Path, seeds: range) -> None:
-    """Sorted by estimates, the first line's interval excluded nought in 9 of 100 runs."""
+    """Sorted by estimates, the first line's interval excluded zero in 9 of 100 runs."""
     of = mix(tmp_path, HASH_TERM.format(rate=30_000, choice="sha-256"))
     missed = 0
     for seed in seeds:
@@ -75,7 +75,7 @@ def test_the_first_of_ten_equal_swaps_is_not_the_one_that_missed(tmp_path: Path,
 
 @pytest.mark.parametrize("studies", [1, 2])
 def test_a_saving_within_the_noise_is_not_told_apart(tmp_path: Path, studies: int) -> None:
-    """A/A pairs that are 8 % apart leave it open that a swap of 6 % saves nothing, of one study and of several."""
+    """With A/A pairs 8 % apart, a swap of 6 % may save nothing, in one study and over several."""
     costs = {"full": 300.0, "rsa": 282.0, "bare": 30.0}
     resumed = {"resumed": 100.0, "rsa resumed": 94.0, "bare": 30.0}
     both = [handshakes(costs), handshakes(resumed, seed=5)] if studies == 2 else [handshakes({**costs, **resumed})]

@@ -49,15 +49,14 @@ TASK: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def spinning() -> Iterator[Session]:
-    """A session of the engine that is ready."""
+    """Yield a session of the engine that is ready."""
     with Session((str(engine()), "op"), TASK) as made:
         assert made.ready(30.0).slices
         yield made
 
 
 def test_the_engine_slices_a_chunk_of_so_many_operations(spinning: Session) -> None:
-    """All operations are in slices, the probes of neighbouring slices are the same, and none is in a cost."""
-    # A chunk has none where others had its core meanwhile.
+    # A chunk has no slices if others had its core meanwhile.
     tried = (spinning.advance(0.0, 100, 30.0, slice_s=0.0005) for _ in range(2_000))
     chunk = next(one for one in tried if one.observed.slices)
     slices = chunk.observed.slices
@@ -76,7 +75,6 @@ def test_a_chunk_that_ends_by_time_is_whole(spinning: Session, seconds: float, s
 
 @pytest.mark.parametrize("what", ["operations", "cpu_ns", "wall_ns"])
 def test_slices_that_are_not_the_chunk_are_refused(what: str) -> None:
-    """A runner that counts some work in no slice, or twice, stops the session."""
     part = SliceRecord(operations=5, cpu_ns=500, wall_ns=600, probes_ns=(20, 21))
     whole = ChunkRecord(operations=10, cpu_ns=1000, wall_ns=1200, observed=Observed(slices=(part, part)))
     assert session_module._impossible(whole, 0.0, 1, 10_000) is None
@@ -87,7 +85,6 @@ def test_slices_that_are_not_the_chunk_are_refused(what: str) -> None:
 
 
 def test_a_slice_without_an_end_is_refused() -> None:
-    """The engine names the bound that was broken."""
     with Session((str(engine()), "op"), TASK) as made:
         made.ready(30.0)
         with pytest.raises(Stopped, match="cannot slice a chunk into parts of"):
@@ -105,7 +102,7 @@ def _visit(costs: np.ndarray, rounds_of: np.ndarray, quiet: np.ndarray) -> Visit
     st.integers(1, 4),
 )
 def test_slices_meet_by_rounds(quiet: list[tuple[bool, bool]], own: int, other: int) -> None:
-    """A ratio of constant costs is theirs, whichever slices are quiet; disturbed slices are in none."""
+    """A ratio of constant costs stays exact, whichever slices are quiet; disturbed slices are excluded."""
     numbers = range(len(quiet))
     mine = np.repeat([one for one, _ in quiet], own)
     theirs = np.repeat([one for _, one in quiet], other)
@@ -118,7 +115,7 @@ def test_slices_meet_by_rounds(quiet: list[tuple[bool, bool]], own: int, other: 
 
 
 def test_slices_of_equal_rounds_do_not_meet_one_by_one() -> None:
-    """The first slice of one side and the second of the other are quiet: their round is, for both."""
+    """The first slice of one side and the second of the other are quiet: the round is quiet for both."""
     of_round = np.zeros(2, int)
     one = _visit(np.array([4.0, 9.0]), of_round, np.array([True, False]))
     two = _visit(np.array([9.0, 2.0]), of_round, np.array([False, True]))
@@ -128,7 +125,7 @@ def test_slices_of_equal_rounds_do_not_meet_one_by_one() -> None:
 
 
 def test_a_chunk_weighs_as_much_with_slices_as_without() -> None:
-    """Noisy: a chunk that others disturbed has no slices, and would have a tenth of the others' weight."""
+    """A disturbed chunk has no slices, and would have a tenth of the others' weight."""
     rounds_of = np.array([0, 0, 0, 0, 1])
     costs = np.array([2.0, 2.0, 2.0, 2.0, 6.0])
     visits = [Visit(block, 0, rounds_of, costs, np.ones(5, int), costs < 6, costs > 0) for block in range(4)]
@@ -138,7 +135,7 @@ def test_a_chunk_weighs_as_much_with_slices_as_without() -> None:
 
 
 def test_blocks_weigh_by_their_operations() -> None:
-    """Where one has 20 quiet chunks and the others as many quiet slices, it is nearly all that there is."""
+    """A block with 20 quiet chunks outweighs blocks with as many quiet slices."""
     rounds_of, ones = np.arange(20), np.ones(20, bool)
     costs = np.random.default_rng(1).lognormal(0.0, 0.01, 4)
     visits = [
@@ -151,7 +148,6 @@ def test_blocks_weigh_by_their_operations() -> None:
 
 
 def test_a_trend_is_of_all_quiet_slices_of_a_round() -> None:
-    """A round's cost is the mean over its quiet slices, as if it had been one chunk."""
     numbers, blocks = np.repeat(range(5), 2), range(4)
     steady = np.full(10, 2.0)
     warming = 2.0 * np.exp(-0.1 * numbers) + np.tile([0.5, -0.5], 5)
@@ -166,7 +162,7 @@ def test_a_trend_is_of_all_quiet_slices_of_a_round() -> None:
 
 
 def test_nobody_takes_the_core_from_a_chunk_with_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chunk that lasts longer than it was to, as beside a neighbour, is probed by its runner alone."""
+    """A chunk that lasts longer than planned, for example next to a neighbour, is probed by its runner alone."""
     asked = []
     advance = simulated._Session.advance
 
@@ -178,11 +174,11 @@ def test_nobody_takes_the_core_from_a_chunk_with_slices(monkeypatch: pytest.Monk
     with Lab(Kind(()), [Work(3_000_000.0), Work(9_000_000.0)], 1, blocks=4, slices=True) as lab:
         lab.measure(1)
     assert (True, True) not in asked
-    # An operation of 9 ms is no slice, and its core is probed while it lasts.
+    # An operation of 9 ms has no slices, so its core is probed while it lasts.
     assert {(True, False), (False, True)} <= set(asked)
 
 
-# Quiet lasts 1.2 ms, and a neighbour 2 or 8: a chunk of 5 ms is quiet at both ends by chance only.
+# Quiet lasts 1.2 ms, and a neighbour 2 or 8: a chunk of 5 ms is quiet at both ends only by chance.
 SPELLS = {
     name: Kind((Disturbance(((0.0, gamma(0.0012)), (0.3, gamma(busy_s)))),), best_probe_ns=PROBE_NS)
     for name, busy_s in (("a third quiet", 0.002), ("an eighth quiet", 0.008))
@@ -192,7 +188,7 @@ RUNS = share.of(12, 24)
 
 
 def _errors(kind: Kind, slice_s: float) -> tuple[np.ndarray, list[Moments]]:
-    """Errors of ratios, in logarithms, and their moments."""
+    """Return the errors of ratios, in logarithms, and their moments."""
     errors, moments = [], []
     with mock.patch.object(rounds, "SLICE_S", slice_s):
         for seed in range(RUNS):
@@ -209,7 +205,7 @@ def _errors(kind: Kind, slice_s: float) -> tuple[np.ndarray, list[Moments]]:
 
 @pytest.mark.parametrize("name", SPELLS)
 def test_quiet_slices_are_found_where_no_chunk_is_quiet(name: str) -> None:
-    """Ratios of work that suffers differently are right by slices, and off by several per cent by whole chunks."""
+    """Ratios of work with different sensitivity are right by slices, and off by several per cent by whole chunks."""
     sliced, moments = _errors(SPELLS[name], rounds.SLICE_S)
     assert {Moments.QUIET} == set(moments)
     assert abs(sliced.mean(axis=0)).max() < 0.01
@@ -238,7 +234,6 @@ def _bias(ratios: Sequence[Interval], truth: float) -> float:
 
 
 def test_a_chunk_that_lost_its_slices_is_known_by_its_length() -> None:
-    """Also where another process of its cell has none at all; a single slice is as long as the others."""
     sliced = np.array([0, 0, 0, 1, 2]), np.array([0.5, 0.5, 0.7, 5.0, 0.6])
     none = np.array([0, 1]), np.array([5.0, 7.0])
     assert [[False, False, False, True, False], [True, True]] == [
@@ -253,13 +248,13 @@ def test_chunks_that_lost_their_slices_are_not_quiet() -> None:
     kind = replace(SPELLS["a third quiet"], preempted=0.7)
     found = _ratios(_found(kind, [BASELINE, SUFFERS], RUNS), "spin-1-again")
     ratios = [one for one in found if one.moments is Moments.QUIET]
-    # In few runs fewer than four blocks have quiet slices on both sides.
+    # In a few runs fewer than four blocks have quiet slices on both sides.
     assert len(ratios) >= 0.8 * RUNS
     assert abs(_bias(ratios, 2.0)) < 0.015
 
 
 def test_a_long_chunk_without_its_slices_is_not_quiet() -> None:
-    """Nobody probed the core during it: its slices were to do so."""
+    """Nobody probed the core during the chunk, because its slices were expected to."""
     kind = replace(SPELLS["a third quiet"], preempted=1.0)
     with Lab(kind, [BASELINE, SUFFERS], 1, blocks=4, between_s=0.2, slices=True) as lab:
         lab.measure(4)
@@ -275,7 +270,7 @@ UNLIKE_GRAIN = [Work(700_000.0), Work(3_000_000.0), Work(100_000.0, slices=False
 
 @pytest.mark.parametrize("name", SPELLS)
 def test_unlike_grain_is_no_difference_of_cost(name: str) -> None:
-    """Probes that lie further apart miss more of a neighbour: ratios of equal work came out 1 to 14 % too high."""
+    """Distant probes miss more of a neighbour: ratios of equal work came out 1 to 14 % too high."""
     found = _found(SPELLS[name], [BASELINE, *UNLIKE_GRAIN], RUNS)
     for choice, work in zip(simulated.CHOICES[1:], UNLIKE_GRAIN, strict=False):
         ratios, truth = _ratios(found, choice), work.ns / BASELINE.ns
@@ -288,7 +283,7 @@ def test_unlike_grain_is_no_difference_of_cost(name: str) -> None:
 
 
 def test_unlike_grain_is_quiet_where_quiet_lasts() -> None:
-    """On an idle machine all ratios are, and next to a neighbour that comes for 20 ms."""
+    """On an idle machine all ratios are quiet, and next to a neighbour that comes for 20 ms."""
     neighbour = Disturbance(((0.0, gamma(0.1)), (0.4, gamma(0.02, 8.0))))
     for kind in (Kind((), best_probe_ns=PROBE_NS), Kind((neighbour,), best_probe_ns=PROBE_NS)):
         found = _found(kind, [BASELINE, *UNLIKE_GRAIN], 2)
@@ -297,7 +292,7 @@ def test_unlike_grain_is_quiet_where_quiet_lasts() -> None:
 
 
 def test_work_that_varies_a_little_is_not_selected_where_quiet_is_short() -> None:
-    """Slices that vary by 23 % by themselves are quiet where they are cheap: such a ratio came out 2 % too low."""
+    """Slices that vary by 23 % by themselves are selected where they are cheap: such a ratio came out 2 % too low."""
     varying = Work(40_000.0, varies=0.8)
     ratios = _ratios(_found(SPELLS["a third quiet"], [BASELINE, varying], 2 * RUNS), "spin-1-again")
     assert abs(_bias(ratios, 0.4)) < 0.01
@@ -306,7 +301,7 @@ def test_work_that_varies_a_little_is_not_selected_where_quiet_is_short() -> Non
 
 
 def test_selection_is_by_the_length_of_quiet() -> None:
-    """Of slices that begin in quiet three of four end so, and half of all begin so: half of them meet no change."""
+    """Three of four slices that begin in quiet end in quiet, and half of all begin so: half of these meet no change."""
     begins, ends = np.repeat([True, False], 40), np.tile([True, True, True, False], 20)
     ends[40:] = ~ends[40:]
     assert math.isclose(math.log(2) * 0.5 * 0.5 / 0.75, falls(begins, ends))
@@ -314,7 +309,7 @@ def test_selection_is_by_the_length_of_quiet() -> None:
 
 
 def test_the_share_of_quiet_time_is_of_time() -> None:
-    """Work goes faster in quiet moments, so that their share of the readings is larger: 65 % where it is half."""
+    """Work goes faster in quiet moments, so their share of the readings is larger: 65 % instead of half."""
     heavy = Kind((Disturbance(((0.0, gamma(0.02)), (0.6, gamma(0.02)))),), best_probe_ns=PROBE_NS)
     printed, true = [], []
     for seed in range(4):
@@ -364,12 +359,12 @@ rounds = 40
 
 @pytest.mark.parametrize(("size", "may_be_sliced"), [("64 KiB", True), ("64 MiB", False)])
 def test_a_run_keeps_each_slice(tollbar: Tollbar, tmp_path: Path, size: str, may_be_sliced: bool) -> None:
-    """Each is a chunk of its round; an operation that outlasts a chunk has none, and so has a core without a probe."""
+    """Each slice is a chunk of its round; an operation longer than a chunk, or a core without a probe, gives none."""
     (tmp_path / "sliced.toml").write_text(STUDY.format(bytes=f'"{size}"'))
     done = tollbar("run", "./sliced.toml")
     assert 0 == done.returncode, done.stderr
     (directory,) = (tmp_path / "runs").glob("*-sliced")
     trials = [trial for row in results.read(directory).studies[0].rows for trial in row.all_trials]
     most = max(max(Counter(chunk.round for chunk in trial.chunks).values()) for trial in trials)
-    # Next to busy programs some of the chunks have their core to themselves.
+    # On a busy machine only some of the chunks have their core to themselves.
     assert (most > 1) == (may_be_sliced and len(os.sched_getaffinity(0)) > 1)

@@ -1,4 +1,4 @@
-"""One study of a run is read and analysed by itself, with the numbers that it has among the others."""
+"""One study of a run, read and analysed alone, has the numbers that it has among the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page for each published source: all its claims once and in order, published and measured in the same units."""
+"""A page for each published source: all claims once and in order, published and measured in the same units."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from tollbar.study import Amount, Claim
 
 WIDTHS = (80, 100, 120)
 SOURCES = study.sources()
-# As `fabricated` has them: by the set and their own name.
+# Named as in `fabricated`: set and study.
 TLS = ("tls-certificates/tls-certificates", "tls-today/tls-dual-certificates", "tls-today/tls-records")
 
 
 @pytest.fixture(autouse=True)
 def _fresh_console() -> Iterator[None]:
-    """The console is made once for a command, and would keep the first test's standard output."""
+    """Clear the console, which is made once and would keep the first test's standard output."""
     streams.stdout.cache_clear()
     yield
     streams.stdout.cache_clear()
 
 
 def claims_of(name: str) -> list[tuple[str, Claim]]:
-    """What a source's studies say, in the order of its text, and what is not the source's at the end."""
+    """Return the claims of a source's studies in the order of its text, Tollbar's own at the end."""
     found = [(one.name, said) for one in study.load(SOURCES[name].studies) for said in one.claims]
     return [one for ours in (False, True) for one in found if one[1].is_ours is ours]
 
@@ -58,7 +58,6 @@ def claims_of(name: str) -> list[tuple[str, Claim]]:
 def test_every_source_has_a_page(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without any run: each claim once and in order, what it ran on, and how to measure it, at three widths."""
     part = of_source(SOURCES[name])
     assert claims_of(name) == [(line.study.name, line.claim) for line in part.lines]
     untestable = sum(one.untestable is not None for _, one in claims_of(name))
@@ -78,7 +77,6 @@ def test_every_source_has_a_page(
 
 @pytest.mark.share(0)
 def test_a_run_s_page_has_each_claim_once_with_both_figures() -> None:
-    """In the text's order, what was measured in the unit of what was published; what is not in the run is named."""
     part = of_source(SOURCES["rsa-apis"], judgement([fabricated("rsa-apis/rsa-apis")]))
     tried = dict.fromkeys(line.claim.says for line in part.lines)
     assert [one.says for _, one in claims_of("rsa-apis")] == list(tried)
@@ -97,7 +95,6 @@ def test_a_run_s_page_has_each_claim_once_with_both_figures() -> None:
 
 
 def test_the_source_s_statistic_stands_beside_a_figure() -> None:
-    """Mean, error and deviation of the one cell, as the source prints them of its own."""
     rows = [row({"choice": "baseline"}, [100.0] * 6, repeats_ns=[100.0] * 6), row({"choice": "a"}, [2e6, 2.2e6] * 3)]
     amounts = {name: Amount(float(n), "ms", f"{n} ms") for name, n in (("error", "0.0484"), ("deviation", "0.0429"))}
     figure = Claim(
@@ -114,7 +111,7 @@ def test_the_source_s_statistic_stands_beside_a_figure() -> None:
 
 
 def replace_name(judged: StudyJudgement, name: str) -> StudyJudgement:
-    """The same of a study of this name."""
+    """Return the study under this name."""
     return replace(judged, study=replace(judged.study, study=replace(judged.about, name=name)))
 
 
@@ -136,13 +133,11 @@ def replace_name(judged: StudyJudgement, name: str) -> StudyJudgement:
 def test_a_measured_figure_has_the_source_s_unit(
     said: str | None, value: float, unit: str, size: int | None, expected: str
 ) -> None:
-    """As far as the one can be made of the other; else its own."""
     amount = None if said is None else Amount(1.0, said.partition(" ")[2], said)
     assert expected == in_its_unit(amount, value, unit, size)
 
 
 def test_verdicts_are_counted() -> None:
-    """What could not be compared by itself; a source that is not known here is said as the study says it."""
     part = within(judgement([digests()]), digests())
     assert part is not None
     assert "1 still true, 1 smaller, 3 inverted, 1 not measured" == counted_verdicts(part.lines)
@@ -151,7 +146,6 @@ def test_verdicts_are_counted() -> None:
 
 
 def test_a_study_without_claims_has_no_part() -> None:
-    """Nothing was published of it."""
     assert within(judgement([passwords()]), passwords()) is None
     assert () == sources_of(judgement([passwords(), digests()]))
 
@@ -159,7 +153,6 @@ def test_a_study_without_claims_has_no_part() -> None:
 def test_of_several_studies_each_source_comes_first_and_nothing_is_said_twice(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """On the terminal, in Markdown and on the page: one part for the source, in the order of its text."""
     judged = judgement([fabricated(name) for name in TLS])
     (part,) = together(judged)
     names = ["tls-certificates", "tls-records", "tls-dual-certificates"]
@@ -178,12 +171,11 @@ def test_of_several_studies_each_source_comes_first_and_nothing_is_said_twice(
         assert text.index("What differs here:") < first
     records = "AES-128-GCM is faster than AES-128-CBC: 50.7 against 27.8 MiB/s"
     of = [line for line in part.lines if line.claim.says == records]
-    # Its number stands before it; another claim may end alike.
+    # Its number comes before it; another claim may end the same.
     assert 1 <= len(of) == marked.count(f"  {records}")
 
 
 def test_of_one_study_the_part_stands_within_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """After its own answer, with the source's head; the source's other studies are named."""
     one = fabricated("digests/digests")
     judged = judgement([one])
     assert () == together(judged)
@@ -197,7 +189,6 @@ def test_of_one_study_the_part_stands_within_it(capsys: pytest.CaptureFixture[st
 
 
 def test_the_document_has_each_source_s_claims_in_order() -> None:
-    """A claim of a source is one of a study, and is not written twice."""
     judged = judgement([fabricated(name) for name in TLS])
     found = json.loads(json.dumps(document.of_run(judged), allow_nan=False))
     (source,) = found["sources"]
@@ -207,13 +198,12 @@ def test_the_document_has_each_source_s_claims_in_order() -> None:
     (part,) = together(judged)
     assert said == [line.claim.says for line in part.lines]
     assert sum(not one["ours"] for one in source["claims"]) == sum(source["verdicts"].values())
-    # What is not the source's is on its page, and not among its verdicts.
+    # Claims that are not the source's are on its page, but not among its verdicts.
     mixed = of_source(SOURCES["kernel-mode-authentication"])
     assert 4 == len(mixed.lines) - len(mixed.theirs)
 
 
 def test_a_page_s_document_has_its_claims_whole() -> None:
-    """With what was published of those that were not measured."""
     found = json.loads(json.dumps(document.of_source(of_source(SOURCES["rsa-apis"])), allow_nan=False))
     first = found["claims"][0]
     assert (["7.702 ms"], "0.0484 ms", "0.0429 ms") == (
@@ -226,7 +216,6 @@ def test_a_page_s_document_has_its_claims_whole() -> None:
 
 
 def test_an_own_study_of_a_source_comes_after_the_shipped_ones() -> None:
-    """It has no place in the text."""
     rows = [row({"choice": name}, [100.0] * 6, repeats_ns=[100.0] * 6) for name in ("a", "b")]
     said = claim({"choice": "a"}, {"choice": "b"}, 1.0)
     mine = judge_study(study_run(rows, (6,), replace(study_of(claims=[said]), source="tls-certificates")))
@@ -235,7 +224,6 @@ def test_an_own_study_of_a_source_comes_after_the_shipped_ones() -> None:
 
 
 def test_show_prints_a_source_s_page(tollbar: Tollbar) -> None:
-    """With the claims of its studies, and where to measure them."""
     page = tollbar("show", "security-design-choices")
     assert (0, "") == (page.returncode, page.stderr)
     assert "Published and measured: Performance Comparison: Security Design Choices" in page.stdout
@@ -245,7 +233,6 @@ def test_show_prints_a_source_s_page(tollbar: Tollbar) -> None:
 
 @pytest.mark.share(0)
 def test_show_prints_a_source_s_page_after_the_cells_of_its_name(tollbar: Tollbar) -> None:
-    """As JSON these alone, as of any study."""
     both = tollbar("show", "rsa-apis").stdout
     assert both.index("key-from-parameters") < both.index("Published and measured: RSA APIs in .NET")
     assert isinstance(json.loads(tollbar("show", "rsa-apis", "--json").stdout), list)
@@ -253,11 +240,10 @@ def test_show_prints_a_source_s_page_after_the_cells_of_its_name(tollbar: Tollba
 
 @pytest.mark.share(0)
 def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar, tmp_path: Path) -> None:
-    """Or the run that it is told; one that has none of them is passed over."""
     text = FAKE_STUDY.replace("ratio  = 2.0", 'ratio  = 2.0\npublished = ["2 s", "1 s"]')
     (tmp_path / "rsa-apis.toml").write_text(f'source = "rsa-apis"\n{text}')
     (tmp_path / "other.toml").write_text(FAKE_STUDY)
-    # Of the same name, as the set `quick` has one: without the source's claims.
+    # A set with a study of the same name, without the source's claims.
     (tmp_path / "quick").mkdir()
     (tmp_path / "quick" / "rsa-apis.toml").write_text(FAKE_STUDY)
     for name in ("rsa-apis", "other", "quick/rsa-apis"):
@@ -293,7 +279,6 @@ def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar,
     ],
 )
 def test_a_wrong_name_is_told_the_right_ones(tollbar: Tollbar, arguments: list[str], words: str) -> None:
-    """One line that says what is wrong, and what there is."""
     done = tollbar(*arguments)
     assert (2, "") == (done.returncode, done.stdout)
     assert words in " ".join(done.stderr.split())

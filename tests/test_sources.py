@@ -22,14 +22,14 @@ MS = Amount(7.702, "ms", "7.702 ms")
 
 
 def judged(*rows: Row) -> list[BySource | None]:
-    """Of each row over the baseline, in a study whose source prints the statistic."""
+    """Return each row's statistic over the baseline, in a study whose source prints it."""
     claims = [claim(dict(list(one.coordinates.items())[:1]), BASELINE, 0.5, metric="wall") for one in rows]
     about = replace(study(claims=claims), statistic="mean-error-deviation")
     return [result.by_source for result in judge_study(study_run(rows, (20,), about)).claims]
 
 
 def test_a_block_is_one_measurement() -> None:
-    """The chunks of a block are one cost; mean and deviation are over the blocks, and a baseline is once itself."""
+    """The chunks of a block are one cost; mean and deviation are over the blocks, and a baseline over itself is 1."""
     baseline = row(BASELINE, [100.0, 100.0, 100.0, 100.0], repeats_ns=[100.0] * 4)
     other = row({"choice": "other"}, [[40.0, 60.0], [50.0, 54.0], [48.0, 48.0], [30.0, 70.0]])
     own, found = judged(baseline, other)
@@ -43,7 +43,6 @@ def test_a_block_is_one_measurement() -> None:
 
 
 def test_a_baseline_of_several_batches_is_one_measurement_a_block() -> None:
-    """All its chunks of the block together; a trial that failed is not among them."""
     one = row(BASELINE, [100.0, 200.0])
     more = replace(trials([300.0])[0], batch=1)
     failed = replace(trials([900.0])[0], batch=2, outcome=Outcome.FAILED)
@@ -53,7 +52,6 @@ def test_a_baseline_of_several_batches_is_one_measurement_a_block() -> None:
 
 
 def test_one_block_has_a_mean_and_no_more() -> None:
-    """Its deviation is not known, and so is its error not."""
     one = row(BASELINE, [100.0])
     found = mean_error_deviation(one, one)
     assert (None, None, 1) == (found.error, found.deviation, found.blocks)
@@ -64,12 +62,11 @@ def test_one_block_has_a_mean_and_no_more() -> None:
     [(0.0484, 0.0429, 14), (0.1352, 0.1265, 15), (0.0694, 0.0649, 15), (0.0684, 0.0640, 15), (0.0782, 0.0930, 21)],
 )
 def test_the_error_is_the_one_that_benchmarkdotnet_prints(error: float, deviation: float, n: int) -> None:
-    """Rows of a published table: their errors follow from their deviations, for so many iterations."""
+    """Rows of a published table: their errors follow from their deviations and numbers of iterations."""
     assert pytest.approx(error, rel=2e-3) == stats.student(n - 1, 0.999) * deviation / math.sqrt(n)
 
 
 def test_a_cell_over_itself_is_once_itself_without_a_repeat() -> None:
-    """A source's own baseline has its line, though nothing here tells what noise makes of it."""
     rows = [row(BASELINE, [100.0] * 6), row({"choice": "other"}, [50.0] * 6)]
     of = claim({"choice": "other"}, {"choice": "other"}, 1.0, metric="wall")
     about = replace(study(claims=[of]), statistic="mean-error-deviation")
@@ -80,8 +77,7 @@ def test_a_cell_over_itself_is_once_itself_without_a_repeat() -> None:
 
 
 def served(name: str, walls_s: Sequence[float | None], *, batches: int = 1) -> Row:
-    """A row whose load takes so long for a thousand requests in each block, and in each batch of it; None: it
-    failed."""
+    """Return a row with these durations of a thousand requests in each block and batch; None: it failed."""
     made = row({"choice": name}, [100.0] * len(walls_s))
     trials = [
         replace(trial, batch=batch, outcome=Outcome.FAILED)
@@ -94,7 +90,7 @@ def served(name: str, walls_s: Sequence[float | None], *, batches: int = 1) -> R
 
 
 def test_the_first_run_is_dropped_and_the_times_of_the_others_are_averaged() -> None:
-    """Six runs: what is printed is the rate of their mean time, and not the mean of their rates."""
+    """Six runs: the statistic is the rate of their mean time, not the mean of their rates."""
     of, over = served("one", [9.0, 1.0, 1.0, 1.0, 1.0, 3.5]), served("other", [9.0, *[0.5] * 5])
     found = rate_after_first(of, over)
     assert found is not None
@@ -103,7 +99,6 @@ def test_the_first_run_is_dropped_and_the_times_of_the_others_are_averaged() -> 
 
 
 def test_a_run_that_failed_is_none() -> None:
-    """Then the next one is the first; and a baseline that stood in two batches of a block ran once there."""
     usual = served("other", [9.0, 1.0, 1.0])
     later = rate_after_first(served("one", [None, 9.0, 2.0, 2.0]), usual)
     assert later is not None
@@ -115,13 +110,11 @@ def test_a_run_that_failed_is_none() -> None:
 
 @pytest.mark.parametrize("few", [served("one", [1.0]), row({"choice": "one"}, [100.0] * 6)], ids=["once", "no load"])
 def test_without_a_second_run_there_is_no_rate(few: Row) -> None:
-    """Nor without requests."""
     usual = served("other", [1.0] * 6)
     assert (None, None) == (rate_after_first(few, usual), rate_after_first(usual, few))
 
 
 def test_a_statistic_stands_beside_claims_of_its_metric_alone() -> None:
-    """A rate says nothing of a cost; and the words are those that its source prints."""
     rows = [served("one", [9.0, *[2.0] * 5]), served("other", [9.0, *[1.0] * 5])]
     claims = [claim({"choice": "one"}, {"choice": "other"}, 0.5, metric=metric) for metric in ("capacity", "cost")]
     about = replace(study(claims=claims), statistic="rate-after-first")
@@ -132,7 +125,6 @@ def test_a_statistic_stands_beside_claims_of_its_metric_alone() -> None:
 
 
 def test_a_figure_of_one_cell_has_the_statistic_too() -> None:
-    """Scaled to itself it is one; of a cell that was not measured there is none."""
     failed = row({"choice": "b"}, outcome=Outcome.FAILED, reason="wrong answer")
     rows = [row(BASELINE, [100.0] * 6, repeats_ns=[100.0] * 6), row({"choice": "a"}, [50.0] * 6), failed]
     figures = [claim({"choice": name}, {}, metric="wall", published=(MS,)) for name in ("a", "b")]
@@ -148,7 +140,6 @@ def test_a_figure_of_one_cell_has_the_statistic_too() -> None:
 
 
 def test_what_was_not_measured_has_no_statistic() -> None:
-    """Nor has a study whose source prints none."""
     failed = row({"choice": "other"}, outcome=Outcome.FAILED, reason="wrong answer")
     baseline = row(BASELINE, [100.0] * 6, repeats_ns=[100.0] * 6)
     assert [True, False] == [found is not None for found in judged(baseline, failed)]
@@ -157,7 +148,7 @@ def test_what_was_not_measured_has_no_statistic() -> None:
 
 
 def test_rounds_made_up_are_in_no_source_s_statistic() -> None:
-    """The source took its chunks as they came: those for which the lab waited would make its mean another one."""
+    """The source took its chunks as they came: extra rounds, which the lab waited for, would change its mean."""
     base = row(BASELINE, [100.0] * 4)
     picked = [replace(chunk(ROUNDS, 1.0, block=block), is_made_up=True) for block in range(4)]
     trials_now = tuple(replace(t, chunks=(*t.chunks, extra)) for t, extra in zip(base.trials, picked, strict=True))

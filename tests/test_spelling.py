@@ -1,4 +1,4 @@
-"""Names in other spellings and by their other names: every family, and the words that people type."""
+"""Other spellings and aliases of names, in every family and in the words that people type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _coordinates(family: Family) -> list[str]:
 
 
 def _places() -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield each set of names of which one is typed at a place, with the name of the place."""
+    """Yield each set of names that can be typed at a place, with the name of the place."""
     yield "families", list(families())
     yield "servers", list(servers.all_servers())
     yield "providers", PROVIDERS

@@ -1,4 +1,4 @@
-"""Work of a known amount: the mean of each choice of `spin`, and its answers worked out from the definition."""
+"""Work of a known amount: the mean of each choice of `spin`, and its answers computed from the definition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 CHOICES = {name: choice for name, choice in families()["spin"].choices.items() if name != "none"}
 BASELINE = "spin-1"
 
-# What an operation takes for each step of the baseline's.
+# Time of an operation relative to the baseline's.
 MEANS = {
     "spin-1": Fraction(1),
     "spin-1-again": Fraction(1),
@@ -36,7 +36,7 @@ MEANS = {
 
 
 def lengths(setting: Mapping[str, object]) -> list[int]:
-    """The steps of each operation of a whole period, or every size that may be drawn."""
+    """Return the steps of each operation of a whole period, or every size that may be drawn."""
     number = {name: value for name, value in setting.items() if isinstance(value, int)}
     parts = [number.get(name, 0) for name in ("first", "second", "third")]
     iterations = number["iterations"] + sum(parts) + (number.get("together", 0) if all(parts) else 0)
@@ -53,7 +53,7 @@ def lengths(setting: Mapping[str, object]) -> list[int]:
 
 
 def chain(steps: int) -> int:
-    """A chain from 1 after so many steps, by squaring one step's multiplier and increment."""
+    """Return a chain from 1 after this number of steps, by squaring one step's multiplier and increment."""
     multiplier, increment, x = MULTIPLIER, INCREMENT, 1
     while steps:
         if steps % 2:
@@ -64,13 +64,13 @@ def chain(steps: int) -> int:
 
 
 def turned(value: int, by: int) -> int:
-    """A word rotated to the left."""
+    """Return a word rotated to the left."""
     value %= WORD
     return (value << by | value >> (64 - by)) % WORD
 
 
 def wide(steps: int) -> int:
-    """Eight values and a table of 2048 after so many steps."""
+    """Return eight values and a table of 2048 after this number of steps."""
     table = list(itertools.accumulate(range(2048), lambda x, _: (MULTIPLIER * x + INCREMENT) % WORD, initial=1))[1:]
     a, b, c, d, e, f, g, h = range(1, 9)
     for step in range(steps):
@@ -89,7 +89,7 @@ def wide(steps: int) -> int:
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_answers_follow_the_definition(name: str) -> None:
-    """An answer is what the work in a choice's `spec` comes to after a whole period."""
+    """An answer is the result of the work in a choice's `spec` after a whole period."""
     for answer in CHOICES[name].answers:
         setting = {**CHOICES[name].setting, **answer.setting}
         steps = sum(lengths(setting))
@@ -97,7 +97,6 @@ def test_answers_follow_the_definition(name: str) -> None:
 
 
 def test_a_jump_is_as_many_steps() -> None:
-    """The chain by squaring is the chain by steps."""
     x = 1
     for steps in range(100):
         assert chain(steps) == x
@@ -106,14 +105,13 @@ def test_a_jump_is_as_many_steps() -> None:
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_means_are_exact(name: str) -> None:
-    """What a choice's operations take on average is a whole fraction of the baseline's, without any rounding."""
+    """A mean is an exact fraction of the baseline's."""
     steps, baseline = lengths(CHOICES[name].setting), lengths(CHOICES[BASELINE].setting)
     assert MEANS[name] == Fraction(sum(steps), len(steps)) / Fraction(sum(baseline), len(baseline))
 
 
 @pytest.mark.parametrize("name", ["self-test", "self-test-uneven"])
 def test_self_tests_claim_the_means(name: str) -> None:
-    """A self-test's claims are the true ratios, and each choice has its claim."""
     (self_test,) = study.load([name])
     claimed = set()
     for claim in self_test.claims:
@@ -124,8 +122,9 @@ def test_self_tests_claim_the_means(name: str) -> None:
 
 
 def test_the_self_test_with_threads_claims_what_locks_make() -> None:
-    """N threads of which each holds a lock for a share s take N · s times as long, where that is more than once; who
-    waits asleep does not pay for it."""
+    """If each of N threads holds a lock for a share s, they take N · s times as long, if that is more than 1; a
+    sleeping waiter uses no CPU time.
+    """
     (self_test,) = study.load(["self-test-scaling"])
     for claim in self_test.claims:
         setting, threads = CHOICES[str(claim.of["choice"])].setting, int(claim.of["threads"])

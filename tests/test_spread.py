@@ -1,4 +1,4 @@
-"""Shared variances: intervals get narrower by them, and cover as often as without."""
+"""Shared variances: narrower intervals with the same coverage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_A_BLOCK = 0.016
 
 
 def interval(of_blocks: np.ndarray) -> Interval:
-    """Student's interval of a ratio of which each block gave this logarithm."""
+    """Return Student's interval of a ratio with these logarithms of blocks."""
     middle, number = float(of_blocks.mean()), len(of_blocks)
     half = student(number - 1.0, CONFIDENCE) * float(of_blocks.std(ddof=1)) / math.sqrt(number)
     low, high = math.exp(middle - half), math.exp(middle + half)
@@ -27,7 +27,9 @@ def interval(of_blocks: np.ndarray) -> Interval:
 
 
 def drawn(source: np.random.Generator, rows: int, blocks: int, freedom: float, unlike: int = 0) -> list[Interval]:
-    """Ratios of a true ×1: their variances follow a law of so many degrees of freedom, some are ten times as large."""
+    """Return ratios of a true ×1 whose variances have this many degrees of freedom; `unlike` of them are ten times as
+    large.
+    """
     variances = OF_A_BLOCK**2 * (freedom / source.chisquare(freedom, rows) if math.isfinite(freedom) else np.ones(rows))
     variances[:unlike] *= 10
     return [interval(row) for row in source.normal(0, 1, (rows, blocks)) * np.sqrt(variances)[:, None]]
@@ -57,7 +59,7 @@ def test_moderated_intervals_cover_and_are_narrower(
 
 
 def test_a_row_that_varies_ten_times_as_much_keeps_its_interval() -> None:
-    """Nearly always: with four blocks its variance is at times as small as the others'."""
+    """Not always: with four blocks its variance is at times as small as the others'."""
     source = np.random.default_rng(5)
     kept = covered = 0
     for _ in range(200):
@@ -72,7 +74,7 @@ def test_a_row_that_varies_ten_times_as_much_keeps_its_interval() -> None:
 
 
 def test_few_ratios_share_nothing() -> None:
-    """Two variances say nothing of how variances differ; open intervals have none."""
+    """Two variances do not show how variances differ; open intervals have none."""
     ratios = drawn(np.random.default_rng(1), 3, 6, 12.0)
     opened = replace(ratios[0], low=0.0, high=math.inf)
     assert shared(ratios) is not None
@@ -84,7 +86,6 @@ def test_few_ratios_share_nothing() -> None:
 
 
 def test_the_estimate_and_the_number_of_blocks_stay() -> None:
-    """Only the ends of the interval and its degrees of freedom change."""
     ratios = drawn(np.random.default_rng(2), 8, 6, 12.0)
     spread = shared(ratios)
     assert spread is not None
@@ -105,7 +106,7 @@ def test_equal_ratios_seldom_differ(pairs: int, blocks: int) -> None:
 
 
 def test_two_per_cent_between_halves_is_found() -> None:
-    """Of eight pairs with twelve blocks each, half of them at ×1.02."""
+    """With eight pairs of twelve blocks each, half of them at ×1.02."""
     source = np.random.default_rng(9)
     found = 0
     for _ in range(200):
@@ -118,11 +119,10 @@ def test_two_per_cent_between_halves_is_found() -> None:
 
 
 def test_ratios_without_intervals_do_not_differ() -> None:
-    """Nothing is known of them; nor does one ratio differ from itself."""
     one, other = drawn(np.random.default_rng(3), 2, 6, 12.0)
     opened = replace(other, estimate=9.0, low=0.0, high=math.inf)
     assert not are_unlike([one])
     assert not are_unlike([one, opened])
-    # One that is open does not hide that others differ.
+    # An open one does not hide that others differ.
     far = replace(other, estimate=2 * other.estimate, low=2 * other.low, high=2 * other.high)
     assert are_unlike([one, far, opened])

@@ -1,4 +1,4 @@
-"""A whole request: a family made of others, and one server that signs in, speaks TLS and has a table."""
+"""A whole request: a composed family, and one server that signs in, speaks TLS and has a table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def cells(tmp_path: Path, vary: str, server: str = "embedded", choices: str = '[
     return plan.make(study.load([str(path)]), seed=3).studies[0].cells
 
 
-# What the family says.
+# The family.
 
 
 def every_cell() -> list[dict[str, Value]]:
@@ -66,7 +66,7 @@ def every_cell() -> list[dict[str, Value]]:
 
 
 def test_a_cell_has_the_standing_of_its_worst_part() -> None:
-    """Of those that protect something; its strength is the least, and its threats are those of all."""
+    """Only protecting parts count; the strength is the least, and the threats are those of all parts."""
     seen = set()
     for at in every_cell():
         parts = [(member.family, cell) for member, cell in whole().cells_at(at)]
@@ -82,7 +82,6 @@ def test_a_cell_has_the_standing_of_its_worst_part() -> None:
 
 
 def test_the_transport_says_whether_a_password_can_be_read_on_the_way() -> None:
-    """What one part knows of another follows the cell."""
     given = {"choice": "page", "op": "read", "sign-in": "basic", "storage": "plaintext"}
     clear, tls = (at_defaults(whole(), {**given, "transport": to}) for to in ("plaintext", "tls-1.3"))
     sniffing = "sign-in-sniffing"
@@ -95,12 +94,12 @@ def test_the_transport_says_whether_a_password_can_be_read_on_the_way() -> None:
 
 
 def test_settings_have_their_part_in_front() -> None:
-    """Each means something in some cell; what a part has from the whole is no setting."""
+    """Each has a meaning in some cell; values that a part gets from the whole are no settings."""
     names = set(whole().settings)
     assert {"sign-in", "sign-in-password-hash", "transport-certificate", "storage-rows", "bytes"} <= names
     assert not {"sign-in-transport", "sign-in-bytes", "transport-bytes", "storage-rows-per-commit"} & names
     used = {name for op in whole().operations for at in every_cell() for name in at_defaults(whole(), {**at, "op": op})}
-    # Those of another value than the default of a setting.
+    # Settings that only apply beyond another setting's default.
     later = {
         "authentication",
         "transport-dh-parameters",
@@ -159,7 +158,7 @@ def test_a_users_own_family_is_made_of_tollbars(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_the_parts(tmp_path: Path) -> None:
-    """It can be judged when these families have changed."""
+    """It can be judged after these families have changed."""
     (planned,) = study.load(["combinations"])
     made = plan.make([planned], seed=1)
     store = results.create(made, tmp_path, command=(), libraries=(), fingerprint={})
@@ -179,7 +178,7 @@ def proven(cell: Cell, sandbox: Sandbox):  # type: ignore[no-untyped-def]
 
 
 def ask_of(cell: Cell, sandbox: Sandbox) -> Record:
-    """What the load client finds of the cell's server."""
+    """Return the load client's record of the cell's server."""
     workload = workloads.of(cell)
     assert isinstance(workload, RequestWorkload)
     with workload._server(cell, 5, sandbox, None) as server:
@@ -208,7 +207,6 @@ SERVED = [
 def test_a_whole_request_is_proved_by_each_of_its_parts(
     tmp_path: Path, server: str, op: str, sign_in: str, transport: str, storage: str, database: str
 ) -> None:
-    """Right users are given the page; wrong ones, wrong rows and wrong connections are refused."""
     vary = VARIED.format(op=op, sign_in=sign_in, transport=transport, storage=storage, database=database)
     if sign_in == "basic":
         vary += '\nsign-in-store = ["file"]\nsign-in-password-hash = ["sha-1"]'
@@ -258,7 +256,7 @@ CHUNKS = 10
 def test_a_connection_lasts_as_long_as_was_asked_for(
     tmp_path: Path, op: str, database: str, connection: str, authentication: str | None
 ) -> None:
-    """The database counts them itself; what a process that has ended cost is in its account."""
+    """The database counts connections itself; the cost of an ended process is in its account."""
     vary = VARIED.format(op=op, sign_in="anonymous", transport="plaintext", storage="aes-256-gcm", database=database)
     vary += f'\nconnection = ["{connection}"]\n'
     vary += f'authentication = ["{authentication}"]\n' if authentication else ""
@@ -286,12 +284,12 @@ def test_a_connection_lasts_as_long_as_was_asked_for(
     assert chunk.observed.is_exact
     if database == "postgresql":
         assert (sign_ons() if each else 2) == work.fewest
-        # Those of who asks, before a trial, after it and here, are hardly any.
+        # The queries of this test and of the lab open few sessions.
         assert made >= chunk.operations if each else made < 10
 
 
 def sessions(work: RequestWork) -> int:
-    """How many the database has had, as it counts them itself."""
+    """Return the number of sessions that the database counts."""
     server = work.server
     port = server.addresses["database"].rpartition(":")[2]
     count = "select sessions from pg_stat_database where datname = current_database()"
@@ -316,7 +314,7 @@ def sessions(work: RequestWork) -> int:
 
 
 def spoiled(monkeypatch: pytest.MonkeyPatch, server: str, file: str, taken: str, put: str) -> None:
-    """One line of a server's template is another one."""
+    """Replace one line of a server's template."""
     from tollbar.lab.servers import configuration
 
     made = configuration._Filling.file
@@ -332,7 +330,7 @@ def spoiled(monkeypatch: pytest.MonkeyPatch, server: str, file: str, taken: str,
 
 
 class Tells(BaseHTTPRequestHandler):
-    """In an application's place: says of its rows what it was told to, one answer after the other."""
+    """Application that reports prepared numbers of rows, one for each answer."""
 
     def do_GET(self) -> None:
         told: list[int] = self.server.told  # type: ignore[attr-defined]
@@ -343,7 +341,7 @@ class Tells(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Not on standard error."""
+        """Suppress the log on standard error."""
 
 
 @pytest.mark.share(1)
@@ -352,14 +350,14 @@ class Tells(BaseHTTPRequestHandler):
 def test_a_row_for_a_wrong_credential_is_no_proof(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign_in: str, used: int
 ) -> None:
-    """Of each scheme: the first that is refused is one without credentials."""
+    """For each scheme the first refused request is the one without credentials."""
     (cell,) = cells(tmp_path, VARIED.format(op="read", sign_in=sign_in, transport="plaintext",
                                             storage="plaintext", database="sqlite"))  # fmt: skip
     workload = workloads.of(cell)
     assert isinstance(workload, RequestWorkload)
     asked = workload._task
     with HTTPServer(("127.0.0.1", 0), Tells) as application:
-        # Before the first three pages, after them, before what is refused, after it.
+        # Before the first three pages, after them, before the refused request, after it.
         application.told = [0, 3, 0, used]  # type: ignore[attr-defined]
         Thread(target=application.serve_forever, daemon=True).start()
 
@@ -376,7 +374,7 @@ def test_a_row_for_a_wrong_credential_is_no_proof(
         assert Outcome.FAILED is record.outcome
         assert "no credentials: rows that were used: it was to find 0 rows" in str(record.reason)
     else:
-        # What comes later may be given a page before it is refused, of which this application does not know.
+        # Later credentials may get a page before they are refused, which this application does not know.
         assert "no credentials" not in str(record.reason)
 
 
@@ -385,7 +383,7 @@ def test_a_row_for_a_wrong_credential_is_no_proof(
 def test_another_connection_than_was_asked_for_is_no_proof(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str, asked: str, done: str
 ) -> None:
-    """The database itself says whether there is one between requests."""
+    """The database reports whether there is a connection between requests."""
     at = {"op": "read", "sign_in": "anonymous", "transport": "plaintext", "storage": "plaintext"}
     (cell,) = cells(tmp_path, VARIED.format(**at, database=database) + f'connection = ["{asked}"]')
     spoiled(monkeypatch, "embedded", "task.json", f'"connection": "{asked}"', f'"connection": "{done}"')
@@ -414,7 +412,6 @@ def test_pages_that_the_application_did_not_give_are_no_chunk() -> None:
 
 
 def test_accounts_and_rows_are_not_in_one_postgresql(tmp_path: Path) -> None:
-    """The reason says what to ask instead."""
     at = {"op": "read", "sign_in": "basic", "transport": "tls-1.3", "storage": "aes-256-gcm", "database": "postgresql"}
     (cell,) = cells(tmp_path, VARIED.format(**at) + 'sign-in-password-hash = ["sha-1"]', "httpd")
     with Sandbox() as sandbox:

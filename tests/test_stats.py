@@ -1,4 +1,4 @@
-"""Estimates and intervals: by hand, against a published table, and the laws they must keep."""
+"""Estimates and intervals: by hand, against a published table, and by invariants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, Visit, student
 
 QUIET, NOISY = Moments.QUIET, Moments.ALL
 
-# By block and round: what a chunk spent, on how many operations.
+# By block and round: the CPU time of a chunk, and its operations.
 CHUNKS = st.lists(
     st.lists(st.tuples(st.floats(1, 1000), st.integers(1, 50)), min_size=3, max_size=3), min_size=4, max_size=10
 )
@@ -34,7 +34,7 @@ def visits(
     quiet: Sequence[Sequence[bool]] | None = None,
     rounds: Sequence[int] | None = None,
 ) -> list[Visit]:
-    """A visit for each block, with chunks that spent so much: each on one operation, and quiet, unless it is said."""
+    """Return a visit for each block with these chunks' costs, by default each of one operation, and quiet."""
     return [
         Visit(
             block,
@@ -50,7 +50,7 @@ def visits(
 
 
 def drawn(chunks: Sequence[Sequence[tuple[float, int]]], *, batch: int = 0) -> list[Visit]:
-    """The visits of these chunks."""
+    """Return the visits of these chunks."""
     return visits([[c for c, _ in block] for block in chunks], [[n for _, n in block] for block in chunks], batch=batch)
 
 
@@ -83,7 +83,6 @@ def test_a_ratio_by_hand() -> None:
 
 
 def test_blocks_that_are_alike_leave_nothing_open() -> None:
-    """Where every block says the same the interval has no width."""
     found = known(stats.ratio(visits([[2, 4]] * 5), visits([[1, 2]] * 5), QUIET))
     assert math.isclose(2, found.low)
     assert math.isclose(2, found.high)
@@ -96,7 +95,7 @@ def test_half_width_is_a_share_of_the_estimate() -> None:
 
 
 def test_only_what_the_probe_says_is_selected() -> None:
-    """Quiet: quiet rounds, made up or not. Noisy: first tries, quiet or not. The cost decides nothing."""
+    """Quiet: quiet rounds, extra or not. Noisy: first tries, quiet or not. The cost decides nothing."""
     blocks = [
         replace(
             visit,
@@ -110,20 +109,18 @@ def test_only_what_the_probe_says_is_selected() -> None:
 
 
 def test_pairs_are_of_one_block_batch_and_round() -> None:
-    """A chunk counts where the other side was measured milliseconds apart, and was selected there too."""
     of = visits([[2, 900, 2, 900]] * 4)
     over = visits([[1, 1]] * 4, rounds=[0, 2])
     assert math.isclose(2, known(stats.ratio(of, over, QUIET)).estimate)
     busy = visits([[1, 50, 1, 50]] * 4, quiet=[[True, False, True, False]] * 4)
     assert math.isclose(2, known(stats.ratio(of, busy, QUIET)).estimate)
     assert math.isclose(1804 / 102, known(stats.ratio(of, busy, NOISY)).estimate)
-    # Those of another batch are of another moment, and of other processes.
+    # Another batch is another moment with other processes.
     elsewhere = [*visits([[1, 1, 1, 1]] * 4), *visits([[700] * 4] * 4, batch=1)]
     assert math.isclose(451, known(stats.ratio(of, elsewhere, QUIET)).estimate)
 
 
 def test_two_that_never_met_are_compared_by_all_that_each_has() -> None:
-    """Without a batch in common there are no pairs: the ratio is that of the costs, and blocks are left out of both."""
     one, other = visits([[3, 3], [3, 4], [2, 3], [3, 3]], batch=1), visits([[1, 1.1], [1, 1], [1, 1.2], [1, 1]])
     apart = known(stats.ratio(one, other, QUIET))
     costs = [known(stats.cost(side, QUIET)) for side in (one, other)]
@@ -133,7 +130,7 @@ def test_two_that_never_met_are_compared_by_all_that_each_has() -> None:
 
 
 def test_two_that_seldom_met_are_not_judged_by_those_blocks_alone() -> None:
-    """Pairs count where they are in half of the blocks of the one that has fewer."""
+    """Pairs count if they are in at least half of the blocks of the side with fewer."""
     of = visits([[2.0 + block / 10] for block in range(10)])
     often = [replace(visit, batch=int(visit.block >= 5)) for visit in visits([[1.0]] * 10)]
     seldom = [replace(visit, batch=int(visit.block >= 4)) for visit in visits([[1.0]] * 10)]
@@ -144,7 +141,6 @@ def test_two_that_seldom_met_are_not_judged_by_those_blocks_alone() -> None:
 
 
 def test_too_few_blocks_say_so() -> None:
-    """Then there is an estimate, and no end to the interval."""
     few, enough = (known(stats.cost(visits([[1, 2]] * n), QUIET)) for n in (FEWEST_BLOCKS - 1, FEWEST_BLOCKS))
     assert (False, FEWEST_BLOCKS - 1) == (few.is_bounded, few.n)
     assert (0.0, 1.5, math.inf) == (few.low, few.estimate, few.high)
@@ -152,7 +148,7 @@ def test_too_few_blocks_say_so() -> None:
 
 
 def test_quiet_rounds_in_few_blocks_are_too_few() -> None:
-    """A hundred quiet rounds of three blocks are three processes: what the machine was like is said noisy."""
+    """A hundred quiet rounds of three blocks are three processes, so all samples are used."""
     quiet = [[block < 3] * 20 for block in range(10)]
     seen = visits([[1.0 + (block >= 3)] * 20 for block in range(10)], quiet=quiet)
     found, all_samples = stats.cost(seen, QUIET), stats.cost(seen, NOISY)
@@ -161,7 +157,7 @@ def test_quiet_rounds_in_few_blocks_are_too_few() -> None:
 
 
 def test_the_best_is_the_quiet_one_unless_only_the_other_is_known() -> None:
-    """Where neither has blocks enough the quiet one is the better guess."""
+    """If neither side has enough blocks the quiet estimate is the better guess."""
     bounded = Interval(1.0, 0.9, 1.1, 0.95, 5)
     open_one = Interval(1.2, 0.0, math.inf, 0.95, 2)
     all_samples = replace(bounded, moments=NOISY)
@@ -174,7 +170,7 @@ def test_the_best_is_the_quiet_one_unless_only_the_other_is_known() -> None:
 
 
 def test_a_block_weighs_by_its_quiet_rounds() -> None:
-    """Nine blocks of one quiet round beside three of twenty are hardly more than three, and t knows it."""
+    """Nine blocks of one quiet round and three of twenty weigh little more than three; so do the degrees of freedom."""
     lucks = [0.99, 1.0, 1.01] * 4
     even = visits([[luck] * 20 for luck in lucks])
     uneven = visits([[luck] * 20 for luck in lucks], quiet=[[n < 1 or b < 3 for n in range(20)] for b in range(12)])
@@ -186,7 +182,7 @@ def test_a_block_weighs_by_its_quiet_rounds() -> None:
     "rounds", [[20] * 12, [20] * 6 + [2] * 6, [20] * 3 + [1] * 9, [*range(1, 24, 2)], [20, 10, 3, 1]], ids=str
 )
 def test_blocks_of_unlike_many_rounds_cover_all_the_same(rounds: list[int]) -> None:
-    """Where processes differ by their luck, and some had many quiet rounds and others few, 95 % are 95 %."""
+    """Processes differ by luck, and numbers of quiet rounds vary: 95 % intervals still cover in 95 %."""
     source, covered, repetitions = np.random.default_rng(4), 0, 1000
     for _ in range(repetitions):
         lucks = np.exp(source.normal(0, 0.02, len(rounds)))
@@ -198,7 +194,6 @@ def test_blocks_of_unlike_many_rounds_cover_all_the_same(rounds: list[int]) -> N
 
 
 def test_where_nothing_was_spent_there_is_no_cost() -> None:
-    """A clock that saw nothing, no visit, and no quiet moment: None, and no division by zero."""
     nothing, something = visits([[0.0, 0.0]] * 5), visits([[1.0, 1.0]] * 5)
     never = visits([[1.0, 1.0]] * 5, quiet=[[False, False]] * 5)
     for silent in (nothing, never, []):
@@ -208,7 +203,7 @@ def test_where_nothing_was_spent_there_is_no_cost() -> None:
 
 
 def test_what_was_spent_in_one_block_alone_has_no_interval() -> None:
-    """Without that block nothing is left of the cost."""
+    """Without that block no cost remains."""
     assert not known(stats.cost(visits([[1.0], [0.0], [0.0], [0.0], [0.0]]), QUIET)).is_bounded
 
 
@@ -223,7 +218,8 @@ def test_a_quotient_has_both_errors() -> None:
 
 
 def test_operations_that_vary_keep_their_mean_where_time_ends_a_chunk() -> None:
-    """A chunk of 5 ms that has a slow operation has fewer: by its operations it counts right, and alike it does not."""
+    """A chunk of 5 ms with a slow operation has fewer operations: weighted by them it counts correctly,
+    unweighted not."""
     source = np.random.default_rng(3)
     costs, operations = [], []
     for _ in range(100):
@@ -238,7 +234,6 @@ def test_operations_that_vary_keep_their_mean_where_time_ends_a_chunk() -> None:
 
 @given(CHUNKS, st.randoms(use_true_random=False))
 def test_order_of_visits_is_irrelevant(chunks: list[list[tuple[float, int]]], random: Random) -> None:
-    """The same chunks say the same in any order of their processes."""
     one, others = drawn(chunks), drawn(chunks[::-1])
     mixed = random.sample(one, len(one))
     assert same(stats.cost(one, QUIET), stats.cost(mixed, QUIET))
@@ -249,7 +244,6 @@ def test_order_of_visits_is_irrelevant(chunks: list[list[tuple[float, int]]], ra
 def test_swapping_sides_inverts_the_interval(
     one: list[list[tuple[float, int]]], other: list[list[tuple[float, int]]]
 ) -> None:
-    """How much dearer the one is, is how much cheaper the other is."""
     there, back = (
         known(stats.ratio(*sides, QUIET)) for sides in ((drawn(one), drawn(other)), (drawn(other), drawn(one)))
     )
@@ -261,7 +255,6 @@ def test_swapping_sides_inverts_the_interval(
 
 @given(CHUNKS, st.floats(0.001, 1000))
 def test_scaling_a_side_scales_the_ratio(chunks: list[list[tuple[float, int]]], times: float) -> None:
-    """In another unit everything is that many times as large."""
     of, over = drawn(chunks), drawn(chunks[::-1])
     scaled = [replace(visit, costs=visit.costs * times) for visit in of]
     here, there = known(stats.ratio(of, over, QUIET)), known(stats.ratio(scaled, over, QUIET))
@@ -271,7 +264,6 @@ def test_scaling_a_side_scales_the_ratio(chunks: list[list[tuple[float, int]]], 
 
 @given(CHUNKS, st.floats(0.01, 100))
 def test_what_disturbs_a_block_as_a_whole_changes_no_ratio(chunks: list[list[tuple[float, int]]], state: float) -> None:
-    """Where both sides cost so many times as much in every block alike, only the costs move."""
     of, over = drawn(chunks), drawn(chunks[::-1])
     slow = [[replace(visit, costs=visit.costs * state) for visit in side] for side in (of, over)]
     assert same(stats.ratio(of, over, QUIET), stats.ratio(*slow, QUIET))
@@ -279,7 +271,6 @@ def test_what_disturbs_a_block_as_a_whole_changes_no_ratio(chunks: list[list[tup
 
 @given(CHUNKS)
 def test_a_chunk_counts_by_its_operations(chunks: list[list[tuple[float, int]]]) -> None:
-    """Two halves of a chunk, next to each other, say what the whole said."""
     whole = drawn([[(c, 2 * n) for c, n in block] for block in chunks])
     halves = drawn([[(c / 2, n) for c, n in block for _ in range(2)] for block in chunks])
     assert same(stats.cost(whole, QUIET), stats.cost(halves, QUIET))
@@ -287,35 +278,33 @@ def test_a_chunk_counts_by_its_operations(chunks: list[list[tuple[float, int]]])
 
 @given(CHUNKS)
 def test_a_noisy_block_changes_nothing_quiet(chunks: list[list[tuple[float, int]]]) -> None:
-    """A block without a quiet round is as if it had not been."""
     of, over = drawn(chunks), drawn(chunks[::-1])
     busy = replace(visits([[500.0] * 3])[0], block=99, quiet=np.zeros(3, bool))
     assert same(stats.ratio(of, over, QUIET), stats.ratio([*of, busy], [*over, busy], QUIET))
-    # And one that had the baseline alone says nothing of a pair.
+    # A block with the baseline alone adds nothing to a pair.
     assert same(stats.ratio(of, over, QUIET), stats.ratio(of, [*over, replace(busy, quiet=np.ones(3, bool))], QUIET))
 
 
 @given(CHUNKS)
 def test_more_confidence_is_never_narrower(chunks: list[list[tuple[float, int]]]) -> None:
-    """An interval that is to be right more often is no shorter."""
     sides = drawn(chunks), drawn(chunks[::-1])
     less, more = (known(stats.ratio(*sides, QUIET, confidence=confidence)) for confidence in (0.95, 0.99))
     assert width(more) >= width(less)
 
 
 def known(found: Interval | None) -> Interval:
-    """An interval that must be there."""
+    """Return the interval, which must exist."""
     assert found is not None
     return found
 
 
 def width(interval: Interval) -> float:
-    """From end to end, on logarithms."""
+    """Return the width from end to end, on logarithms."""
     return math.log(interval.high / interval.low) if interval.is_bounded else math.inf
 
 
 def same(one: Interval | None, other: Interval | None) -> bool:
-    """Alike but for the last bits."""
+    """Return whether two intervals are equal except for the last bits."""
     if one is None or other is None:
         return one is other
     pairs = ((one.estimate, other.estimate), (one.low, other.low), (one.high, other.high))
@@ -323,7 +312,7 @@ def same(one: Interval | None, other: Interval | None) -> bool:
 
 
 def test_a_line_falls_to_a_level() -> None:
-    """Through costs of 22, 17 and 12 at 0, 50 and 100 %, where the other way costs 20: at 20 %, on any machine."""
+    """Costs of 22, 17 and 12 at 0, 50 and 100 % against a constant 20: the crossing is at 20 %, on any machine."""
     machine = [1.0, 1.2, 0.9, 1.1, 1.0]
     line = [visits([[cost * speed] * 3 for speed in machine]) for cost in (22, 17, 12)]
     level = visits([[20 * speed] * 3 for speed in machine])
@@ -336,7 +325,7 @@ def test_a_line_falls_to_a_level() -> None:
 
 
 def test_the_interval_of_a_crossing_covers_the_truth() -> None:
-    """In about as many of a thousand studies as it says, where each process has a luck of its own."""
+    """The coverage is that of a thousand studies in which each process has a luck of its own."""
     source = np.random.default_rng(11)
     covered = 0
     for _ in range(1000):
@@ -349,7 +338,7 @@ def test_the_interval_of_a_crossing_covers_the_truth() -> None:
 
 
 def test_numpy_has_one_thread_and_what_is_started_is_not_told_so() -> None:
-    """Threads of its library would be on the cores that are measured; what a user says of them holds."""
+    """Threads of its library would be on the measured cores; a user's own setting holds."""
     threads, told = "len(os.listdir('/proc/self/task'))", "os.getenv('OPENBLAS_NUM_THREADS')"
     program = f"import os, tollbar.core.stats; print({threads}, {told})"
     for said, expected in ({}, "1 None"), ({"OPENBLAS_NUM_THREADS": "1"}, "1 1"):
@@ -361,7 +350,7 @@ def test_numpy_has_one_thread_and_what_is_started_is_not_told_so() -> None:
 
 
 def test_costs_that_drift_have_wider_intervals() -> None:
-    """Neighbouring blocks at a correlation of 0.7: costs cover as often as ratios do, which need not be widened."""
+    """Neighbouring blocks at a correlation of 0.7: costs cover as often as ratios do, which need no widening."""
     source = np.random.default_rng(11)
     covered, number = 0, 300
     for _ in range(number):
@@ -375,7 +364,7 @@ def test_costs_that_drift_have_wider_intervals() -> None:
 
 
 def test_costs_without_drift_are_little_wider() -> None:
-    """Of 24 independent blocks a cost is known a fifth worse than a ratio to something exact."""
+    """With 24 independent blocks the interval of a cost is a fifth wider than a ratio to an exact value."""
     source = np.random.default_rng(12)
     wider = []
     for _ in range(100):
@@ -387,7 +376,6 @@ def test_costs_without_drift_are_little_wider() -> None:
 
 
 def test_a_baseline_measured_twice_counts_twice() -> None:
-    """Both of its trials in a batch stand on its side, so that its own noise is less of the ratio's."""
     source = np.random.default_rng(13)
     narrower = []
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""What is made of several estimates: sums, ratios of sums, and the same seen from the other side."""
+"""Functions of several estimates: sums, ratios of sums, and inverses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUIET, NOISY = Moments.QUIET, Moments.ALL
 
 
 def visits(costs: Sequence[float], noisy: float = 0.0, quiet: int = 100) -> list[Visit]:
-    """A visit for each block: a quiet round made up at this cost, and a first try that costs so much more, disturbed.
+    """Return a visit for each block: an extra quiet round at this cost, and a disturbed first try at `noisy` more.
 
     From the block `quiet` on nothing is quiet.
     """
@@ -28,7 +28,7 @@ def visits(costs: Sequence[float], noisy: float = 0.0, quiet: int = 100) -> list
 
 
 def interval(low: float, high: float, **more: object) -> Interval:
-    """In the middle of these, of eight blocks and seven degrees of freedom unless it is said."""
+    """Return an interval with its estimate in the middle, by default of eight blocks and seven degrees of freedom."""
     how = {"confidence": 0.95, "n": 8, "moments": QUIET, "freedom": 7.0, **more}
     return Interval((low + high) / 2, low, high, **how)  # type: ignore[arg-type]
 
@@ -47,7 +47,7 @@ def test_the_sum_of_independent_estimates_by_hand() -> None:
 
 
 def test_a_sum_says_of_which_moments_it_is_and_how_sure() -> None:
-    """Quiet where all are; of one it is that one; bounded where all are; exact where all are."""
+    """A sum is quiet, bounded or exact only if all its parts are; the sum of one part is that part."""
     one, other = interval(90.0, 110.0), interval(40.0, 60.0, moments=NOISY, confidence=0.99)
     assert one == stats.total([one])
     both = stats.total([one, other])
@@ -64,14 +64,13 @@ def test_a_sum_says_of_which_moments_it_is_and_how_sure() -> None:
 
 
 def test_a_few_degrees_of_freedom_are_never_less_than_one() -> None:
-    """Where one of the parts has nearly all of the variance it has nearly all of the say."""
+    """A part with nearly all of the variance decides."""
     found = stats.total([interval(0.0, 200.0, freedom=1.0), interval(9.999, 10.001, freedom=50.0)])
     assert 1.0 == found.freedom
     assert pytest.approx(100.0, rel=1e-3) == found.high - found.estimate
 
 
 def test_a_ratio_seen_from_the_other_side() -> None:
-    """One over it, with the ends exchanged; unbounded stays so."""
     found = interval(1.5, 2.5).inverse
     assert (0.5, 0.4, 1 / 1.5, 8, 7.0) == (found.estimate, found.low, found.high, found.n, found.freedom)
     assert (0.0, 2.0) == (replace(interval(0.5, 1.0), high=math.inf).inverse.low, interval(0.5, 1.0).inverse.high)
@@ -80,7 +79,6 @@ def test_a_ratio_seen_from_the_other_side() -> None:
 
 @pytest.mark.parametrize(("moments", "more"), [(QUIET, 0.0), (NOISY, 50.0)])
 def test_sums_of_costs_are_of_the_moments_that_are_asked_for(moments: Moments, more: float) -> None:
-    """Added up with weights, set over one another, and where a line crosses a level."""
     a, b = [100.0, 101.0, 99.0, 100.0], [200.0, 202.0, 198.0, 200.0]
     of = [visits(a, 50.0), visits(b, 50.0)]
     added = stats.added(of, (2.0, -1.0), moments)
@@ -98,7 +96,6 @@ def test_sums_of_costs_are_of_the_moments_that_are_asked_for(moments: Moments, m
 
 
 def test_sums_are_over_the_blocks_that_all_have() -> None:
-    """A block of one side alone tells of no sum."""
     found = stats.added([visits([1.0] * 6), visits([2.0] * 9)], (1.0, 1.0), QUIET)
     assert found is not None
     assert (3.0, 6) == (found.estimate, found.n)
@@ -110,20 +107,18 @@ def test_sums_are_over_the_blocks_that_all_have() -> None:
 
 @pytest.mark.parametrize(("above", "below"), [((1.0, -1.0), (1.0, 0.0)), ((1.0, 0.0), (1.0, -1.0))])
 def test_there_is_no_ratio_of_a_sum_of_nothing(above: Sequence[float], below: Sequence[float]) -> None:
-    """Neither over it nor of it, and no warning of NumPy's."""
     of = [visits([5.0] * 4), visits([5.0] * 4)]
     assert stats.ratio_of_sums(of, above, below, QUIET) is None
 
 
 def test_a_line_that_does_not_fall_meets_no_level() -> None:
-    """Level or rising, it has no such place, and NumPy has nothing to warn of."""
     for costs in ((5.0, 5.0), (5.0, 6.0)):
         line = [visits([one] * 4) for one in costs]
         assert stats.crossing([0.0, 1.0], line, visits([4.0] * 4), QUIET) is None
 
 
 def test_a_line_that_one_block_bends_has_no_interval() -> None:
-    """Without that block it rises: where it falls to the level is said, and that it may be anywhere."""
+    """Without that block the line rises: the crossing is reported with an open interval."""
     line = [visits([1.0, 1.0, 1.0, 21.0]), visits([2.0] * 4)]
     found = stats.crossing([0.0, 1.0], line, visits([4.0] * 4), QUIET, confidence=0.99)
     assert found is not None
@@ -142,7 +137,6 @@ def test_a_sum_is_of_costs_of_operations_however_many_a_round_had() -> None:
 
 
 def test_sides_that_seldom_met_are_compared_by_the_blocks_of_each() -> None:
-    """A side has no share in a block in which it was not measured."""
     of, over = visits([2.0] * 8)[:5], visits([1.0] * 8)[3:]
     found = stats.ratio(of, over, QUIET)
     assert found is not None

@@ -1,7 +1,7 @@
-"""What the application's choices store, held against another implementation.
+"""Stored values of the application's choices, compared with another implementation.
 
-What ours writes theirs reads, and the other way round; and what was changed both refuse. Theirs is `cryptography`; the
-rows are reached by `sqlite3`, psql and MariaDB's own client.
+Each reads the other's rows, and both refuse changed ones. The other implementation is `cryptography`; the rows are
+reached by `sqlite3`, psql and MariaDB's own client.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from tollbar.lab.servers.sandbox import Sandbox
 
 CHOICES = ("aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep")
 DATABASES = ("sqlite", "postgresql", "mariadb")
-# The place in the table of each protected column, to which its values are bound; of the data key, the one after all.
+# Position in the table of each protected column, to which its values are bound; the data key has the position after
+# all.
 PLACES = {"card_number1": 2, "security_code1": 6, "secure_string1": 10, "data_key": 14}
 VALUES = ("card_number1", "security_code1", "secure_string1")
 NONCE_BYTES = 12
@@ -47,7 +48,7 @@ Refused = (InvalidTag, ValueError)
 
 @dataclass(frozen=True)
 class Theirs:
-    """The choices, written down a second time."""
+    """Independent implementation of the choices."""
 
     choice: str
     aes_key: bytes
@@ -56,7 +57,7 @@ class Theirs:
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        """The keys, as a task has them."""
+        """Return the keys as a task has them."""
         pkcs8 = self.rsa_key.private_bytes(
             serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -64,12 +65,15 @@ class Theirs:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those that the choice fills with bytes."""
+        """Return the columns that the choice fills with bytes."""
         added = {"blind-index": ("number_code",), "envelope-aes": ("data_key",), "envelope-rsa": ("data_key",)}
         return VALUES + added.get(self.choice, ())
 
     def open(self, card_id: int, row: Row) -> Row:
-        """The plaintext of the three values. Raises Refused."""
+        """Return the plaintext of the three values.
+
+        Raises Refused.
+        """
         seal_key = None
         if "data_key" in row:
             seal_key = self._open("data_key", card_id, row["data_key"])
@@ -79,7 +83,7 @@ class Theirs:
         return plain
 
     def seal(self, card_id: int, plain: Row) -> Row:
-        """What is stored of the three values."""
+        """Return the stored form of the three values."""
         data_key = secrets.token_bytes(32) if "data_key" in self.columns else None
         row = {name: self._seal(name, card_id, plain[name], data_key) for name in VALUES}
         if data_key is not None:
@@ -108,44 +112,44 @@ class Theirs:
 
 
 def oaep(label: bytes) -> padding.OAEP:
-    """OAEP with SHA-256 throughout."""
+    """Return OAEP with SHA-256 throughout."""
     return padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), label)
 
 
 def bound_to(card_id: int, name: str) -> bytes:
-    """A row and a column."""
+    """Return the bytes of a row and a column."""
     return card_id.to_bytes(8, "big") + bytes([PLACES[name]])
 
 
 @dataclass(frozen=True)
 class Table:
-    """Where the engine keeps its rows, reached without it."""
+    """The engine's table, reached without the engine."""
 
     task: Mapping[str, Any]
     name: str
     ask: Callable[[str], list[list[str]]]
-    """The rows that a statement comes to, as text."""
+    """Rows of a statement's result, as text."""
     in_hex: str
-    """The words for a column's bytes in hexadecimal."""
+    """SQL expression for a column's bytes in hexadecimal."""
     of_hex: str
-    """And for the bytes of such digits."""
+    """SQL expression for the bytes of hexadecimal digits."""
     account: Account | None = None
-    """The engine's, in root's lab."""
+    """Account of the engine in root's lab."""
 
     def rows(self, columns: tuple[str, ...]) -> dict[int, Row]:
-        """All of them, by their ids."""
+        """Return all rows by their ids."""
         words = ", ".join(self.in_hex.format(name) for name in columns)
         found = self.ask(f"select card_id, {words} from {self.name}")
         return {int(row[0]): dict(zip(columns, map(bytes.fromhex, row[1:]), strict=True)) for row in found}
 
     def put(self, card_id: int, row: Row) -> None:
-        """In place of what is there."""
+        """Replace columns of a row."""
         words = ", ".join(f"{name} = {self.of_hex.format(stored.hex())}" for name, stored in row.items())
         self.ask(f"update {self.name} set {words} where card_id = {card_id}")
 
 
 def in_sqlite(path: Path, sql: str) -> list[list[str]]:
-    """By Python's own SQLite."""
+    """Run a statement by Python's own SQLite."""
     with contextlib.closing(sqlite3.connect(path)) as other:
         found = [[str(value) for value in row] for row in other.execute(sql)]
         other.commit()
@@ -154,7 +158,7 @@ def in_sqlite(path: Path, sql: str) -> list[list[str]]:
 
 @contextlib.contextmanager
 def table(database: str, theirs: Theirs, at: Sandbox, path: Path) -> Iterator[Callable[[int], Table]]:
-    """What makes a fresh table of so many rows, which are there when a session for it is ready."""
+    """Yield a maker of tables with a number of rows, which exist when a session for the table is ready."""
     if database == "sqlite":
 
         def embedded(rows: int) -> Table:
@@ -184,7 +188,7 @@ def table(database: str, theirs: Theirs, at: Sandbox, path: Path) -> Iterator[Ca
 
 @pytest.fixture(scope="module")
 def rsa_key() -> rsa.RSAPrivateKey:
-    """One for all choices: it takes a while to make."""
+    """Return one key for all choices, because making it takes a while."""
     return rsa.generate_private_key(65537, 2048)
 
 
@@ -194,7 +198,6 @@ def rsa_key() -> rsa.RSAPrivateKey:
 def test_each_reads_what_the_other_wrote_and_refuses_what_was_changed(
     at: Sandbox, tmp_path: Path, rsa_key: rsa.RSAPrivateKey, database: str, choice: str
 ) -> None:
-    """Every protected value of a table; then one byte of each column, one column after the other."""
     theirs = Theirs(choice, secrets.token_bytes(32), secrets.token_bytes(32), rsa_key)
     with table(database, theirs, at, tmp_path) as fresh:
         whole = fresh(ROWS)
@@ -208,7 +211,7 @@ def test_each_reads_what_the_other_wrote_and_refuses_what_was_changed(
                 again = theirs.seal(card_id, card)
                 assert [] == [name for name in VALUES if again[name] == rows[card_id][name]]
                 whole.put(card_id, again)
-            # Ours compares each value with the card it is to be.
+            # Ours compares each value with its expected card.
             assert opened.advance(0.0, READ, PATIENCE_S).operations >= READ
             opened.finish()
         for column in theirs.columns:
@@ -226,7 +229,8 @@ def test_each_reads_what_the_other_wrote_and_refuses_what_was_changed(
 
 
 def has_the_form_of_a_card(plain: Row) -> bool:
-    """A number of sixteen digits, a code of twelve bits, and a string of 36 characters."""
+    """Return whether the values are a number of sixteen digits, a code of twelve bits, and a string of 36
+    characters."""
     number = int.from_bytes(plain["card_number1"], "big", signed=True)
     code = int.from_bytes(plain["security_code1"], "big", signed=True)
     text = plain["secure_string1"].decode("ascii")
@@ -236,7 +240,7 @@ def has_the_form_of_a_card(plain: Row) -> bool:
 
 @pytest.mark.parametrize("name", ["aes_key_hex", "rsa_key_hex"])
 def test_a_key_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
-    """And no other is taken in its place."""
+    """No other key is used in its place."""
     choice = "rsa-oaep" if name.startswith("rsa") else "aes-256-gcm"
     asked = {**test_store.task(tmp_path, "sqlite", choice), "inputs": {name: "00" * 31}}
     record = test_store.store(asked)

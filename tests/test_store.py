@@ -1,7 +1,6 @@
 """Encrypted storage in the embedded databases, by the engine alone: proofs, files, sessions.
 
-What a choice promises is proved by the engine itself; that nothing readable is on the disk is looked for here, in the
-files that it leaves.
+The engine itself proves a choice's promises; these tests search the files that it leaves for readable text.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from tollbar.core.runner import Session, Stopped, ask, engine
 
 MARK = "a mark of 24 characters."
 PROVIDERS = ("sqlite", "sqlcipher")
-# Slow choices have fewer rows: what is tested is the same.
+# Slow choices have fewer rows, with the same tests.
 FEW_ROWS = {"rows": 50}
 
 WRONG_KEY = "a row, with a wrong key"
 OF_VALUES = {WRONG_KEY, "a changed value", "a value moved from another row", "a value moved from another column"}
 OF_THE_FILE = {WRONG_KEY, "a changed page", "a page in another one's place"}
-# What each choice refuses; any other choice would be a new one, and wants its line here.
+# Refused faults of each choice; a new choice needs a line here.
 REFUSED: Mapping[str, set[str]] = {
     "plaintext": set(),
     "sqlcipher": OF_THE_FILE,
@@ -40,7 +39,8 @@ REFUSED: Mapping[str, set[str]] = {
     "envelope-rsa": OF_VALUES,
     "rsa-oaep": OF_VALUES,
 }
-# Of 36 characters: AES-256-GCM adds a nonce and a tag, and RSA-2048 makes as many bytes as its modulus has.
+# Sizes of a value of 36 characters: AES-256-GCM adds a nonce and a tag, and RSA-2048 gives as many bytes as its modulus
+# has.
 VALUE_SIZES: Mapping[str, int] = {
     "aes-256-gcm": 36 + 12 + 16,
     "blind-index": 36 + 12 + 16,
@@ -52,7 +52,7 @@ BY_NUMBER = "each row, found by its card number"
 
 
 def offered(provider: str) -> list[str]:
-    """The choices of storage that a provider says it has."""
+    """Return the choices of storage that a provider offers."""
     record = ask([str(engine()), "op"], {"mode": "list", "provider": {"kind": provider}}, limit_s=PATIENCE_S)
     return [offer["choice"] for offer in record.offers if offer["family"] == "storage"]
 
@@ -63,7 +63,7 @@ CASES = [(provider, choice) for provider in PROVIDERS for choice in offered(prov
 def task(
     directory: Path, provider: str, choice: str, op: str = "read", *, mode: str = "measure", **setting: Any
 ) -> dict[str, Any]:
-    """A task for `tollbar-engine store`; a setting's underscores are hyphens."""
+    """Return a task for `tollbar-engine store`; a setting's underscores are hyphens."""
     return {
         "mode": mode,
         "family": "storage",
@@ -78,38 +78,36 @@ def task(
 
 
 def store(asked: Mapping[str, Any]) -> Record:
-    """The one answer to a task."""
+    """Return the one answer to a task."""
     return ask([str(engine()), "store"], {"contract": 2, **asked}, limit_s=PATIENCE_S)
 
 
 @contextlib.contextmanager
 def session(asked: Mapping[str, Any], command: tuple[str, ...] = ()) -> Iterator[tuple[Session, Ready]]:
-    """A session that is ready, with what it said."""
+    """Yield a ready session, with its first record."""
     with Session([*command, str(engine()), "store"], asked) as opened:
         yield opened, opened.ready(PATIENCE_S)
 
 
 def chunk(opened: Session, seconds: float = 0.0, operations: int = 1) -> ChunkRecord:
-    """One chunk of a session."""
+    """Return one chunk of a session."""
     return opened.advance(seconds, operations, PATIENCE_S)
 
 
 def in_files(directory: Path, text: str) -> bool:
-    """Whether a text is in any file of a directory."""
+    """Return whether a text is in any file of a directory."""
     files = [path for path in directory.rglob("*") if path.is_file()]
     assert files, "a database leaves files"
     return any(text.encode() in path.read_bytes() for path in files)
 
 
 def test_every_choice_that_is_offered_has_its_promises_here() -> None:
-    """Both databases have what an application does, and the whole file is SQLCipher's."""
     assert set(REFUSED) == {choice for _, choice in CASES}
     assert {"sqlcipher"} == set(offered("sqlcipher")) - set(offered("sqlite"))
 
 
 @pytest.mark.parametrize(("provider", "choice"), CASES)
 def test_a_choice_keeps_its_promises(provider: str, choice: str, tmp_path: Path) -> None:
-    """Right keys read, wrong ones do not; what was changed or moved is refused; and the files say nothing."""
     record = store(task(tmp_path, provider, choice, mode="verify"))
     assert record.outcome is Outcome.OK, record.reason
     assert record.proof is not None
@@ -117,12 +115,11 @@ def test_a_choice_keeps_its_promises(provider: str, choice: str, tmp_path: Path)
     assert BY_NUMBER in record.proof.accepted
     assert REFUSED[choice] == set(record.proof.refused)
     assert in_files(tmp_path, MARK) == (choice == "plaintext"), "the protected string, in the files"
-    # What no choice protects is in the file, unless all of it is encrypted.
+    # Columns that no choice protects are in the file, unless the whole file is encrypted.
     assert in_files(tmp_path, "CREATE TABLE card") == (choice != "sqlcipher")
 
 
 def test_a_passphrase_is_a_key(tmp_path: Path) -> None:
-    """The other kind of key keeps the same promises."""
     record = store(task(tmp_path, "sqlcipher", "sqlcipher", mode="verify", key="passphrase"))
     assert record.proof, record.reason
     assert set(record.proof.refused) == OF_THE_FILE
@@ -132,7 +129,6 @@ def test_a_passphrase_is_a_key(tmp_path: Path) -> None:
 @pytest.mark.share(2)
 @pytest.mark.parametrize(("provider", "choice"), CASES)
 def test_a_session_counts_exactly_and_says_what_a_row_takes(provider: str, choice: str, tmp_path: Path) -> None:
-    """Asked for operations and no time, exactly those; each row has its size; only inserts put work off."""
     for op in ("insert", "read", "insert-and-read", "find"):
         directory = tmp_path / op
         directory.mkdir()
@@ -154,13 +150,12 @@ def test_a_session_counts_exactly_and_says_what_a_row_takes(provider: str, choic
 
 
 def test_rows_inserted_are_counted_in_whole_commits(tmp_path: Path) -> None:
-    """Given a time, each commit of a chunk has as many rows as every other one."""
     with session(task(tmp_path, "sqlite", "plaintext", "insert", rows_per_commit=30)) as (opened, _):
         assert chunk(opened, seconds=0.01).operations % 30 == 0
 
 
 def test_what_is_flushed_has_the_flush_beside_it(tmp_path: Path) -> None:
-    """How long the file system took for one flush stands in each chunk, and its file does not stay."""
+    """Each chunk has the file system's time for one flush, and the file of that test is removed."""
     asked = task(tmp_path, "sqlite", "plaintext", "insert", durability="flushed", rows_per_commit=1)
     with session(asked) as (opened, _):
         flush = chunk(opened, operations=3).observed.value_of("flush")
@@ -177,7 +172,6 @@ def test_a_database_is_opened_anew(choice: str, tmp_path: Path) -> None:
 
 
 def test_a_small_cache_reads_from_the_file(tmp_path: Path) -> None:
-    """With 16 pages of cache an encrypted read costs more than with all of them."""
     cost_ns = {}
     for cache in ("all", "small"):
         directory = tmp_path / cache
@@ -189,7 +183,6 @@ def test_a_small_cache_reads_from_the_file(tmp_path: Path) -> None:
 
 
 def test_the_loop_alone_costs_less_than_a_database(tmp_path: Path) -> None:
-    """The null choice makes and checks rows, and reads none."""
     record = store(task(tmp_path, "sqlite", "none", mode="verify"))
     assert record.proof is not None
     assert record.proof.accepted == ("nothing is stored",)
@@ -223,14 +216,13 @@ REFUSALS = {
 @pytest.mark.parametrize("mode", ["verify", "measure"])
 @pytest.mark.parametrize("case", sorted(REFUSALS))
 def test_a_task_that_makes_no_sense_is_refused(case: str, mode: str, tmp_path: Path) -> None:
-    """With an outcome, and a reason that names what is wrong."""
     change, outcome, reason = REFUSALS[case]
     record = store({**task(tmp_path, "sqlite", "plaintext", mode=mode), **change})
     assert (outcome, True) == (record.outcome, reason in str(record.reason)), record.reason
 
 
 def test_a_directory_with_files_is_left_alone(tmp_path: Path) -> None:
-    """What is there might be of the user's own."""
+    """The files might be the user's own."""
     (tmp_path / "cards.sqlite").write_text("mine")
     record = store(task(tmp_path, "sqlite", "plaintext"))
     assert "not empty" in str(record.reason)
@@ -239,7 +231,6 @@ def test_a_directory_with_files_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["card_number1", "security_code3", "secure_string1", "secure_string4"])
 def test_a_wrong_row_ends_a_session(column: str, tmp_path: Path) -> None:
-    """What another program changes is noticed by the next read, whichever column it is."""
     with session(task(tmp_path, "sqlite", "plaintext", **FEW_ROWS)) as (opened, _):
         chunk(opened)
         with contextlib.closing(sqlite3.connect(tmp_path / "cards.sqlite")) as other:
@@ -253,7 +244,6 @@ def test_a_wrong_row_ends_a_session(column: str, tmp_path: Path) -> None:
 
 
 def test_a_deleted_row_ends_a_session(tmp_path: Path) -> None:
-    """A row that is not there is no right answer."""
     with session(task(tmp_path, "sqlite", "plaintext", **FEW_ROWS)) as (opened, _):
         with contextlib.closing(sqlite3.connect(tmp_path / "cards.sqlite")) as other:
             other.execute("delete from card")
@@ -263,9 +253,8 @@ def test_a_deleted_row_ends_a_session(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_ends_a_session_in_the_databases_own_words(tmp_path: Path) -> None:
-    """SQLite says that the disk is full, and the row has it as its reason."""
     asked = task(tmp_path, "sqlite", "plaintext", "insert")
-    # As soon as it warms up, or in the chunk.
+    # During the warm-up, or in the chunk.
     with (
         small_disk(tmp_path) as command,
         pytest.raises(Stopped, match=r"inserting rows: .* full"),
@@ -276,7 +265,10 @@ def test_a_full_disk_ends_a_session_in_the_databases_own_words(tmp_path: Path) -
 
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[tuple[str, ...]]:
-    """The words before a command that finds 2 MB of disk in this folder. What root's lab runs may mount nothing."""
+    """Yield words before a command that then finds 2 MB of disk in this folder.
+
+    The processes of root's lab may mount nothing.
+    """
     words = ("mount", "-t", "tmpfs", "-o", "size=2m", "none", str(folder))
     if os.geteuid() == 0 and subprocess.run(words, capture_output=True).returncode == 0:
         try:

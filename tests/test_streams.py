@@ -1,4 +1,4 @@
-"""How commands end: streams that are full, closed or left, SIGTERM, runs in which nothing was measured."""
+"""Ends of commands: full, closed or abandoned streams, SIGTERM, and runs without a measurement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ choices   = ["blake3"]
 providers = ["libcrypto"]
 baseline  = "blake3"
 """
-# What needs no run, and a run that is to be looked at.
+# Commands without a run, and commands that read one.
 COMMANDS = [["--help"], ["--version"], ["list", "families"], ["judge", "made/one"], ["judge", "made/one", "--json"]]
 
 
@@ -30,7 +30,6 @@ COMMANDS = [["--help"], ["--version"], ["list", "families"], ["judge", "made/one
 def test_output_that_cannot_be_written_is_one_line(
     fake_runs: Path, tmp_path: Path, words: list[str], where: str, said: str
 ) -> None:
-    """A full disk and a closed stream end a command with status 2 and a line that says so."""
     done = _in_shell(f'"$@" {where}', words, tmp_path)
     assert 2 == done.returncode
     first, *rest = done.stderr.strip().splitlines()
@@ -45,7 +44,6 @@ def test_output_that_cannot_be_written_is_one_line(
 def test_messages_that_cannot_be_written_change_no_status(
     fake_runs: Path, tmp_path: Path, words: list[str], where: str
 ) -> None:
-    """Data come whole, and the status is what it would be."""
     done, usual = _in_shell(f'"$@" {where}', words, tmp_path), _in_shell('"$@"', words, tmp_path)
     assert (usual.returncode, usual.stdout) == (done.returncode, done.stdout)
 
@@ -53,7 +51,6 @@ def test_messages_that_cannot_be_written_change_no_status(
 @pytest.mark.share(0)
 @pytest.mark.parametrize("fault", ["none", "chunk:crash"])
 def test_a_reader_who_leaves_changes_no_status(tollbar: Tollbar, fake_study: Path, tmp_path: Path, fault: str) -> None:
-    """A run whose output and messages nothing reads is measured to its end, and its status is that of its cells."""
     words = ["run", str(fake_study), "--no-report", "--blocks", "1", "--seed", "1"]
     env = {**os.environ, "FAKE_FAULT": "" if fault == "none" else fault}
     usual = tollbar(*words, env=env)
@@ -63,13 +60,12 @@ def test_a_reader_who_leaves_changes_no_status(tollbar: Tollbar, fake_study: Pat
         done = subprocess.run([command(), *words], cwd=tmp_path, env=env, stdout=left, stderr=left, timeout=PATIENCE_S)
     assert usual.returncode == done.returncode
     assert 2 == len(list((tmp_path / "runs").iterdir()))
-    # What is left to be read is no traceback either.
+    # Broken pipes cause no traceback either.
     piped = _in_shell('"$@" | true; echo "${PIPESTATUS[0]}"', ["list", "families"], tmp_path)
     assert ("0\n", "") == (piped.stdout, piped.stderr)
 
 
 def test_a_run_in_which_nothing_could_be_measured_has_failed(tollbar: Tollbar, tmp_path: Path) -> None:
-    """Rows that say why are no answer: status 1, of the run and of judging it again."""
     (tmp_path / "nothing.toml").write_text(NOTHING_HERE)
     done = tollbar("run", "nothing.toml", "--blocks", 4, "--no-report")
     assert 1 == done.returncode, done.stderr
@@ -78,7 +74,6 @@ def test_a_run_in_which_nothing_could_be_measured_has_failed(tollbar: Tollbar, t
 
 
 def test_sigterm_says_how_to_go_on(short_study: Path, tmp_path: Path) -> None:
-    """It ends a run as Ctrl-C does, and the status says which signal it was."""
     words = [command(), "run", str(short_study), "--no-report", "--blocks", "200"]
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as run:
         assert run.stderr is not None
@@ -92,7 +87,7 @@ def test_sigterm_says_how_to_go_on(short_study: Path, tmp_path: Path) -> None:
 
 @pytest.mark.share(0)
 def test_an_attempt_that_ends_in_an_error_leaves_no_study(tollbar: Tollbar, tmp_path: Path) -> None:
-    """So that the same line can be tried again; a study that was there before is not touched."""
+    """Otherwise the same line could not be tried again; a study that existed before is not touched."""
     (tmp_path / "file").write_text("")
     words = ("ask", "spin", "spin-1", "spin-2", "--for", "1s", "--save", "mine.toml")
     done = tollbar(*words, "--runs", "file")
@@ -105,8 +100,7 @@ def test_an_attempt_that_ends_in_an_error_leaves_no_study(tollbar: Tollbar, tmp_
 
 
 def test_the_doctor_prints_as_it_finds(tmp_path: Path) -> None:
-    """The first line is there while the rest is still looked for."""
-    # It asks this one for its version, however quickly it comes to that.
+    # The doctor asks this program for its version, however soon it reaches it.
     (programs := tmp_path / "programs").mkdir()
     (programs / "nginx").write_text("#!/bin/sh\nexec sleep 60\n")
     (programs / "nginx").chmod(0o755)
@@ -121,7 +115,6 @@ def test_the_doctor_prints_as_it_finds(tmp_path: Path) -> None:
 
 
 def test_completion_has_every_command_and_its_options(tollbar: Tollbar, tmp_path: Path) -> None:
-    """The script is written where it was asked for, and names commands, options and their values."""
     env = {"HOME": str(tmp_path)}
     done = tollbar("--install-completion", "--shell", "bash", "--output", "completion.bash", env=env)
     assert 0 == done.returncode, done.stderr
@@ -131,7 +124,7 @@ def test_completion_has_every_command_and_its_options(tollbar: Tollbar, tmp_path
 
 
 def _in_shell(line: str, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """What bash does with a line in which `"$@"` is the command."""
+    """Return the result of a line in bash, where `"$@"` is the command."""
     return subprocess.run(
         ["bash", "-c", line, "bash", command(), *words],
         cwd=folder,
@@ -145,7 +138,6 @@ def _in_shell(line: str, words: list[str], folder: Path) -> subprocess.Completed
 @pytest.mark.share(2)
 @pytest.mark.parametrize("descriptors", [8, 10, 12, 14])
 def test_a_shortage_is_said_in_words(short_study: Path, descriptors: int) -> None:
-    """Too few file descriptors for a run end it with an error and a hint, however few they are."""
     limited = ["sh", "-c", f'ulimit -n {descriptors} && exec "$0" "$@"', command()]
     run = ["run", str(short_study), "--no-report"]
     done = subprocess.run([*limited, *run], cwd=short_study.parent, capture_output=True, text=True, timeout=PATIENCE_S)

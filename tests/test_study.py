@@ -1,4 +1,4 @@
-"""Studies: what is refused and in what words."""
+"""Studies: refused content, and the errors' words."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ BAD_SERVED = {
 CLAIM = "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\n"
 TABLE = "[[table]]\ntitle = 'T'\nrows = 'choice'\ncolumns = 'bytes'\n[measure]"
 
-# What is changed in a good study, the words that must be in the error, and those in its hint.
+# A change of a good study, words of the error, and words of its hint.
 BAD = {
     "unknown key": ("[measure]", "[measure]\nround = 3", "`measure.round`: no such key", "`rounds`"),
     "a trial's length": ("[measure]", "[measure]\ntrial = '1 s'", "`measure.trial`: no such", "`measure.chunk`"),
@@ -294,7 +294,6 @@ def test_a_study_may_have_names_in_other_spellings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", BAD)
 def test_a_bad_study_is_refused_in_words(fault: str, tmp_path: Path) -> None:
-    """The error names the file and what is wrong with it, and the hint the nearest right thing."""
     find, replacement, words, hint = BAD[fault]
     path = tmp_path / "bad.toml"
     assert find in GOOD
@@ -307,7 +306,6 @@ def test_a_bad_study_is_refused_in_words(fault: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", BAD_SERVED)
 def test_a_bad_study_of_servers_is_refused_in_words(fault: str) -> None:
-    """The error names what is wrong with the load, the server or the cost."""
     find, replacement, words, hint = BAD_SERVED[fault]
     assert find in SERVED
     with pytest.raises(TollbarError) as caught:
@@ -318,13 +316,11 @@ def test_a_bad_study_of_servers_is_refused_in_words(fault: str) -> None:
 
 @given(st.integers(min_value=0, max_value=10**9), st.sampled_from(sorted(units.BYTES)))
 def test_sizes_are_read_as_they_are_written(number: int, unit: str) -> None:
-    """A whole number and a unit give that many bytes, with or without a space."""
     assert number * units.BYTES[unit] == units.size_bytes(f"{number} {unit}") == units.size_bytes(f"{number}{unit}")
 
 
 @given(st.text(max_size=30))
 def test_no_text_makes_a_reader_fail_in_another_way(text: str) -> None:
-    """Whatever stands there, a unit's reader gives a number or says what is wrong."""
     for reader in (units.seconds, units.size_bytes, units.share, units.per_second):
         try:
             assert reader(text) >= 0
@@ -334,7 +330,6 @@ def test_no_text_makes_a_reader_fail_in_another_way(text: str) -> None:
 
 @given(st.text(max_size=200))
 def test_no_text_makes_the_study_reader_fail_in_another_way(text: str) -> None:
-    """Whatever stands in a study's file, the reader gives a study or an error with the file's name."""
     try:
         study.read("any", text, where="any.toml")
     except TollbarError as error:

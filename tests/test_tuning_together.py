@@ -1,4 +1,4 @@
-"""Hashes at once: so many processes of a runner are at work together, and each hash is timed meanwhile."""
+"""Simultaneous hashes: several processes of a runner work at once, and each hash is timed meanwhile."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ AT_ONCE = 3
 
 
 def toy(tmp_path: Path, *, fails: bool = False) -> tuple[tuple[str, ...], Path]:
-    """A runner whose hash sleeps, and that writes down how many of them were under way."""
+    """Return a runner whose hash sleeps and records how many were running, and its log."""
     folder, first, log = tmp_path / "under-way", tmp_path / "first", tmp_path / "log"
     folder.mkdir()
     first.mkdir()
@@ -56,7 +56,6 @@ def toy(tmp_path: Path, *, fails: bool = False) -> tuple[tuple[str, ...], Path]:
 
 
 def test_so_many_are_under_way_at_once(tmp_path: Path) -> None:
-    """Each hash is timed while all the others are at work."""
     command, log = toy(tmp_path)
     found = together.elapsed(command, {"mode": "measure"}, AT_ONCE, 0.3)
     assert AT_ONCE == found.at_once
@@ -68,14 +67,12 @@ def test_so_many_are_under_way_at_once(tmp_path: Path) -> None:
 
 
 def test_a_runner_that_fails_ends_all_of_them(tmp_path: Path) -> None:
-    """With its own reason, and without waiting for what the others might still do."""
     command, _ = toy(tmp_path, fails=True)
     with pytest.raises(Stopped, match="it broke"):
         together.elapsed(command, {"mode": "measure"}, AT_ONCE, 30.0)
 
 
 def test_the_engine_hashes_so_many_at_once() -> None:
-    """By the contract that every runner speaks."""
     asked = tune.asked(["pbkdf2-sha-256"], [], within_s=0.05, at_once=2, providers=["rustcrypto"])
     (provider,) = asked.providers
     point = tune.measure(replace(asked, within_s=0.01), asked.choices[0], provider, {"iterations": 2000})

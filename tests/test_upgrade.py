@@ -1,4 +1,4 @@
-"""An upgrade: what two builds are, how packages are fetched, and what became dearer, cheaper, new or gone."""
+"""An upgrade: two builds, fetched packages, and changes that are more expensive, cheaper, new or gone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RATIOS = {"dearer": 1.10, "cheaper": 0.90, "no change": 1.0}
 
 @pytest.mark.parametrize("kind", RATIOS)
 def test_a_row_is_what_its_ratio_says(kind: str) -> None:
-    """Of 10 % more, 10 % less and nothing; the whole interval decides."""
+    """For 10 % more, 10 % less and none; the whole interval decides."""
     (change,) = of(*pair(kind, RATIOS[kind])).changes
     assert kind == change.kind
     assert change.ratio is not None
@@ -45,7 +45,7 @@ def test_a_row_is_what_its_ratio_says(kind: str) -> None:
 
 
 def of_nothing(seed: int, rows: int) -> list[Row]:
-    """Rows of two builds that cost the same, each process with a luck of 10 % that its repeat happens to share."""
+    """Return rows of two builds of equal cost; each process has a luck of 10 %, which its repeat happens to share."""
     source, found = random.Random(seed), []
     for number in range(rows):
         one, other = ([100 * exp(source.gauss(0, 0.1)) for _ in range(BLOCKS)] for _ in range(2))
@@ -57,7 +57,8 @@ def of_nothing(seed: int, rows: int) -> list[Row]:
 
 
 def test_of_many_rows_that_cost_the_same_none_is_told() -> None:
-    """Each by itself would be wrong once in 25; one answer of twenty rows is wrong no oftener than one of one row."""
+    """Each row alone would be wrong once in 25; an answer of twenty rows must be wrong no oftener than one of
+    one row."""
     alone, wrong = 0, 0
     answers = share.of(8, 20)
     for seed in range(answers):
@@ -72,7 +73,7 @@ def test_of_many_rows_that_cost_the_same_none_is_told() -> None:
 
 
 def test_one_row_has_the_interval_that_it_has_by_itself() -> None:
-    """Of several each is wider, by as much as holding together takes; its kind is what the wider one carries."""
+    """Of several rows each has a wider interval, corrected for their number, which decides its kind."""
     found = of(*pair("a", 1.0), *pair("b", 1.0))
     one, _ = found.changes
     assert one.ratio is not None
@@ -88,7 +89,6 @@ def test_one_row_has_the_interval_that_it_has_by_itself() -> None:
 
 
 def test_what_one_build_lacks_is_new_or_gone() -> None:
-    """With the reason of the build that lacks it; what both lack is told apart, and a failure is none of these."""
     found = of(
         *pair("a", 1.0, lacks=OLD),
         *pair("b", 1.0, lacks=NEW),
@@ -104,7 +104,6 @@ def test_what_one_build_lacks_is_new_or_gone() -> None:
 
 @pytest.mark.parametrize("crashed", [OLD, NEW])
 def test_a_crash_is_neither_new_nor_gone(crashed: str) -> None:
-    """Whatever the other build has: it says why itself."""
     for other in (Outcome.OK, Outcome.UNSUPPORTED):
         rows = pair("a", 1.0) if other is Outcome.OK else pair("a", 1.0, lacks="both")
         number = (OLD, NEW).index(crashed)
@@ -114,7 +113,6 @@ def test_a_crash_is_neither_new_nor_gone(crashed: str) -> None:
 
 
 def test_what_this_machine_lacks_is_not_said_of_the_build(tmp_path: Path) -> None:
-    """A libcrypto without its libssl: a server on it is not measured, and nothing is gone."""
     alone = tmp_path / "libcrypto.so.3"
     alone.touch()
     (old, new) = pair("a", 1.0, lacks=NEW)
@@ -128,7 +126,6 @@ def test_what_this_machine_lacks_is_not_said_of_the_build(tmp_path: Path) -> Non
 
 
 def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tollbar's own takes its place; where that is asked for by name, it is not asked."""
     monkeypatch.setattr(servers, "find", lambda server: servers.Unavailable(server.name, "not installed"))
     monkeypatch.setattr(questions, "libssl_beside", lambda path: path)
     rows = [replace(one, coordinates={**one.coordinates, "server": "nginx"}) for one in pair("a", 1.0, lacks="both")]
@@ -145,7 +142,7 @@ def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.M
 
 
 def loud(one: Row) -> Row:
-    """The same without a probe that found the core quiet."""
+    """Return the row without a probe that found the core quiet."""
     trials, repeats = (
         tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in some)
         for some in (one.trials, one.repeats)
@@ -154,7 +151,6 @@ def loud(one: Row) -> Row:
 
 
 def test_what_is_as_disturbed_is_called_so() -> None:
-    """In the sentence on how, in its row, in a note and in the document; what is quiet has no mark."""
     found = of(*map(loud, pair("dearer", 1.10)))
     answer = upgrade_answer(found)
     assert "noisy" in answer.how[0]
@@ -170,17 +166,16 @@ def test_what_is_as_disturbed_is_called_so() -> None:
 
 
 def test_only_what_is_above_with_its_whole_interval_fails() -> None:
-    """Ten per cent more is above five, and not above twelve."""
     found = of(*pair("dearer", 1.10), *pair("cheaper", 0.9))
     assert ["dearer"] == [change.row.choice for change in found.above(0.05)]
     assert not found.above(0.12)
     assert 2 == found.tellable(0.05)
-    # Neither interval nor noise is as narrow as this.
+    # Neither interval nor noise is that narrow.
     assert 0 == found.tellable(0.00001)
 
 
 def test_the_answer_says_on_one_core() -> None:
-    """Locks show only with several threads: what was measured on one core says so, in each of its forms."""
+    """Locks cost time only with several threads."""
     answer = upgrade_answer(of(*pair("dearer", 1.10), *pair("gone", 1.0, lacks=NEW)), 0.05)
     assert "openssl 3.0.19 → 3.5.9, on one core: 1 dearer and 1 gone." == answer.headline
     assert answer.question.endswith(", on one core?")
@@ -189,7 +184,6 @@ def test_the_answer_says_on_one_core() -> None:
 
 
 def test_the_document_has_each_row() -> None:
-    """Costs, ratio and kind of each; nothing where a build has none."""
     said = document(of(*pair("dearer", 1.10), *pair("new", 1.0, lacks=OLD)), None)
     assert [("dearer", True), ("new", False)] == [(one.kind, one.ratio is not None) for one in said.changes]
     assert said.changes[1].old_ns is None
@@ -202,7 +196,7 @@ GROUPS = {("by-default", OLD): "x25519", ("by-default", NEW): "X25519MLKEM768"}
 
 
 def taken_apart(made_of: Mapping[tuple[str, str], float] = DEFAULTS, noise: float = 0.002) -> StudyJudgement:
-    """A study of four cells whose library costs 5 % more, and its new group 19 %, unless of other costs."""
+    """Return a study of four cells with these costs: by default the library costs 5 % more, and its new group 19 %."""
     source, rows = random.Random(3), []
     for (choice, provider), cost in made_of.items():
         costs, repeats = ([cost * exp(source.gauss(0, noise)) for _ in range(BLOCKS)] for _ in range(2))
@@ -222,7 +216,8 @@ def taken_apart(made_of: Mapping[tuple[str, str], float] = DEFAULTS, noise: floa
 
 
 def test_a_change_by_default_is_taken_apart() -> None:
-    """24 % are 5 of the library and 19 of the new group; the parts add up, and their intervals hold what was made."""
+    """24 % are 5 of the library and 19 of the new group; the parts add up, and their intervals cover the true
+    values."""
     judged = taken_apart()
     (found,) = judged.factors
     assert found.split is not None
@@ -237,7 +232,7 @@ def test_a_change_by_default_is_taken_apart() -> None:
 
 
 def test_parts_hold_together_with_the_rows() -> None:
-    """Two rows and three parts: each has a fifth of the error, and what that leaves open cannot be told."""
+    """Two rows and three parts: each has a fifth of the error, which leaves some undecided."""
     # The library takes 4 % more, and each process has a luck of 1 %.
     judged = taken_apart({**DEFAULTS, ("held", NEW): 208.0}, 0.0125)
     found = upgrade.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
@@ -257,7 +252,6 @@ def test_parts_hold_together_with_the_rows() -> None:
 
 
 def test_what_was_negotiated_is_said_beside_the_parts() -> None:
-    """Read from the wire, by each of the four cells."""
     judged = taken_apart()
     found = upgrade.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
     (apart,) = found.apart
@@ -265,13 +259,13 @@ def test_what_was_negotiated_is_said_beside_the_parts() -> None:
     said = apart_sentence(apart)
     assert "X25519MLKEM768, where it was x25519" in said
     assert "on one core: +24 %" in said
-    # The parts that are printed add up to the whole that is printed.
+    # The printed parts add up to the printed whole.
     assert "+19 % the new defaults" in said
     assert "+5.0 % the library" in said or "+4.9 % the library" in said
 
 
 def test_each_part_has_the_verdict_of_its_own_ratio() -> None:
-    """The library's 2.4 of 200 is dearer when held, and 2.4 of 250 no change as shipped: each says what it is."""
+    """The library's 2.4 of 200 is more expensive when held, and 2.4 of 250 is no change as shipped."""
     costs = {("by-default", OLD): 250.0, ("by-default", NEW): 252.4, ("held", OLD): 200.0, ("held", NEW): 202.4}
     judged = taken_apart(costs, 0.0001)
     found = upgrade.upgrade(side(OLD), side(NEW), Judgement(run(judged.study), (judged,)))
@@ -279,7 +273,7 @@ def test_each_part_has_the_verdict_of_its_own_ratio() -> None:
     assert (Kind.SAME,) * 3 == apart.kinds
     answer = upgrade_answer(found, 0.01)
     assert ["no change"] * 3 == [cells[3] for cells in texts_of(answer)[""]]
-    # What `--fail-above` names is in a table with the ratio that it looked at.
+    # A row that `--fail-above` names is in a table, with the ratio that decided.
     assert ["held"] == [one.row.choice for one in found.above(0.01)]
     assert ["+1.2 %"] == [cells[3] for cells in texts_of(answer)["dearer"]]
     assert "x25519; no change)" in apart_sentence(apart)
@@ -291,9 +285,9 @@ def test_each_part_has_the_verdict_of_its_own_ratio() -> None:
 
 @pytest.mark.share(0)
 def test_an_upgrade_of_nothing_from_command_to_page(tollbar: Tollbar, tmp_path: Path) -> None:
-    """A copy of the library beside the library: rows with intervals, none of them new or gone, and a page.
+    """Compares a copy of the library with the library: rows with intervals, none new or gone, and a page.
 
-    What each is called is for `python -m bench upgrade`: an interval may miss, however seldom.
+    `python -m bench upgrade` checks the verdicts, because an interval may miss, however seldom.
     """
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
@@ -314,7 +308,6 @@ def test_an_upgrade_of_nothing_from_command_to_page(tollbar: Tollbar, tmp_path: 
 
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_resumed_upgrade_keeps_its_answer_and_its_status(interrupted: bool, tollbar: Tollbar, tmp_path: Path) -> None:
-    """What became dearer or cheaper, and `--fail-above`, wherever the run is resumed from."""
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
     copied = tmp_path / "copy"
@@ -339,12 +332,12 @@ def test_a_resumed_upgrade_keeps_its_answer_and_its_status(interrupted: bool, to
         kinds = [[(one["cell"], one["kind"], one["above"]) for one in found["changes"]] for found in (before, said)]
         assert kinds[0] == kinds[1]
         assert status == again.returncode
-    # No interval is as narrow: only the option gives this status.
+    # No interval is that narrow: only the option gives this status.
     assert {status, again.returncode} <= {1, 3}
 
 
 def test_a_server_upgrades_run_is_not_resumed_with_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its servers are known to the command alone, which is what the hint says."""
+    """Only the command knows its servers, so the hint names the options."""
 
     def studies_of(directory: Path, *, to_measure: bool) -> object:
         raise TollbarError("no such server: `nginx=1`", hint="did you mean `nginx`?")
@@ -379,7 +372,6 @@ def test_a_server_upgrades_run_is_not_resumed_with_another_server(monkeypatch: p
     ],
 )
 def test_bad_input_is_one_line(words: tuple[str, ...], status: int, error: str, tollbar: Tollbar) -> None:
-    """Before anything is measured."""
     done = tollbar("upgrade", *words)
     assert status == done.returncode
     assert error in done.stderr

@@ -1,4 +1,4 @@
-"""What names a build: files, folders, servers and runtimes of an unpacked package."""
+"""Names of a build: files, folders, servers and runtimes of an unpacked package."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ from upgrade_lab import NEW, OLD, side
     ],
 )
 def test_what_names_no_build_is_refused(said: str, words: str) -> None:
-    """In one line, with what to name instead."""
     with pytest.raises(TollbarError) as caught:
         upgrade.both("libcrypto", said)
     assert words in caught.value.what
@@ -48,7 +47,6 @@ def test_what_names_no_build_is_refused(said: str, words: str) -> None:
 
 
 def test_the_same_file_twice_is_nothing_to_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By whatever names, and whatever folder has the name of a provider."""
     (tmp_path / "libcrypto").mkdir()
     monkeypatch.chdir(tmp_path)
     system = open_provider("libcrypto")
@@ -58,7 +56,6 @@ def test_the_same_file_twice_is_nothing_to_compare(tmp_path: Path, monkeypatch: 
 
 
 def test_a_copy_and_a_folder_are_builds(tmp_path: Path) -> None:
-    """The file itself, or the folder that it lies in."""
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
     shutil.copy(str(system.path), tmp_path / "libcrypto.so.3")
@@ -91,7 +88,6 @@ def test_two_kinds_are_refused_before_anything_is_fetched(
 
 
 def test_a_file_is_looked_at_before_another_build_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a libcrypto, and what would be fetched is none."""
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
     shutil.copy(str(system.path), tmp_path / "libcrypto.so.3")
@@ -103,7 +99,7 @@ def test_a_file_is_looked_at_before_another_build_is_fetched(tmp_path: Path, mon
 def test_a_build_folder_that_has_the_two_libraries_apart_is_a_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As CMake leaves them: copies of both are put side by side, and made again where one has changed."""
+    """CMake leaves them apart: both are copied side by side, and copied again when one has changed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
@@ -122,7 +118,6 @@ def test_a_build_folder_that_has_the_two_libraries_apart_is_a_build(
 
 
 def test_a_libcrypto_without_its_libssl_is_found_before_anything_is_measured(tmp_path: Path, tollbar: Tollbar) -> None:
-    """Asked for TLS alone it is refused, with the way to do it; of all questions that one is left out."""
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
     shutil.copy(str(system.path), tmp_path / "libcrypto.so.3")
@@ -137,7 +132,6 @@ def test_a_libcrypto_without_its_libssl_is_found_before_anything_is_measured(tmp
 
 
 def test_links_of_a_package_lead_into_it(tmp_path: Path) -> None:
-    """Those that name its own files by their whole paths; others lead where they led."""
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "own").touch()
     for name, to in {"conf": "/etc/own", "system": "/etc/passwd", "beside": "etc/own"}.items():
@@ -148,7 +142,7 @@ def test_links_of_a_package_lead_into_it(tmp_path: Path) -> None:
 
 
 def test_a_server_of_a_package_may_lie_under_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With letters beyond ASCII, and what regular expressions replace."""
+    """For example with letters beyond ASCII, or characters special in regular expressions."""
     monkeypatch.setenv("TOLLBAR_PATH", "")
     folder = tmp_path / r"josé \1" / "nginx=1"
     program = folder / "usr" / "sbin" / "nginx"
@@ -160,7 +154,7 @@ def test_a_server_of_a_package_may_lie_under_any_path(tmp_path: Path, monkeypatc
     assert str(program) in server.components[0].programs
 
 
-# Of servers, what an unpacked package has, by its paths there.
+# Servers in an unpacked package, by their paths there.
 UNPACKED = {
     "httpd": ("usr/sbin/apache2", "usr/lib/apache2/modules/mod_ssl.so"),
     "nginx": ("usr/sbin/nginx",),
@@ -172,7 +166,6 @@ UNPACKED = {
 def test_a_server_of_a_package_has_its_own_programs_and_folders(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its tools and modules too; what the package has not is looked for where the system's is."""
     monkeypatch.setenv("TOLLBAR_PATH", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "package"
@@ -200,7 +193,6 @@ def test_a_server_of_a_package_has_its_own_programs_and_folders(
 
 @pytest.mark.parametrize("name", [one.name for one in all_platforms().values() if one.runtime])
 def test_a_runtime_runs_the_same_runner(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By itself, what lies beside it and its own libraries; all else is the system's. A file is one as a folder is."""
     monkeypatch.setenv("TOLLBAR_PATH", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     platform = all_platforms()[name]
@@ -227,7 +219,6 @@ def test_a_runtime_runs_the_same_runner(name: str, tmp_path: Path, monkeypatch: 
 
 
 def test_builds_at_different_paths_are_different_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However alike their paths look; the name of a package's version is the same from everywhere."""
     monkeypatch.chdir(tmp_path)
     paths = ["./a/node", "../a/node", "/a/node", "./a-node/node", "./\u00e9/node", "./\u00fc/node", "./node"]
     paths += ["/".join(("a" * 100, letter * 100, "c" * 80)) for letter in "bd"]
@@ -240,7 +231,7 @@ def test_builds_at_different_paths_are_different_builds(tmp_path: Path, monkeypa
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a user's servers, of which `nginx-new` and `nginx=1` are another server than nginx."""
+    """Return the folder of a user's servers, where `nginx-new` and `nginx=1` are other servers than nginx."""
     folder = tmp_path / "mine" / "servers"
     for name in ("nginx-new", "nginx=1"):
         shutil.copytree(servers.all_servers()["httpd"].folder, folder / name)
@@ -250,7 +241,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def nginx_in(folder: Path) -> Path:
-    """A program there that says that it is nginx."""
+    """Write a program there that identifies itself as nginx."""
     program = folder / "sbin" / "nginx"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho nginx version: nginx/9.9.9 >&2\n")
@@ -262,7 +253,6 @@ def nginx_in(folder: Path) -> Path:
 def test_a_folder_here_is_a_build_whatever_has_its_name(
     said: str, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server of the system's or of the user's, or a folder of that name elsewhere; and however long its path is."""
     made = set()
     for place in ("one", "other"):
         program = nginx_in(tmp_path / place / said)
@@ -275,7 +265,6 @@ def test_a_folder_here_is_a_build_whatever_has_its_name(
 
 
 def test_a_name_that_is_taken_names_no_build(mine: Path, tmp_path: Path) -> None:
-    """A package's version whose name a server or a platform of the user's has: what is there is not it."""
     nginx_in(tmp_path / "package")
     with pytest.raises(TollbarError, match="a build of nginx would be called `nginx=1`, as what is in"):
         builds.server_in(tmp_path / "package", "nginx=1")
@@ -288,7 +277,6 @@ def test_a_name_that_is_taken_names_no_build(mine: Path, tmp_path: Path) -> None
 
 
 def test_two_kinds_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says what each is."""
     found = {"a": side(OLD), "b": replace(side(NEW), kind=things.PACKAGE)}
     monkeypatch.setattr(things, "_found", found.__getitem__)
     with pytest.raises(TollbarError, match="a is a libcrypto, and b a package of Python"):

@@ -1,4 +1,4 @@
-"""Packages, wheels and runtimes as their managers fetch them: into the cache, vouched for, the system untouched."""
+"""Packages, wheels and runtimes fetched by their managers: cached, verified, without changes of the system."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ esac""",
 
 @pytest.fixture
 def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Package managers that fetch a copy of the system's libcrypto, and note when they are to change the system."""
+    """Install fake package managers that fetch a copy of the system's libcrypto and record attempts to change the
+    system.
+    """
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
     programs = tmp_path / "bin"
@@ -56,7 +58,6 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_package_is_unpacked_into_the_cache_and_kept(fakes: Path) -> None:
-    """Once: the second time nothing is fetched."""
     folder = fetching.package("libssl3", "1")
     assert folder.is_relative_to(fakes / "cache")
     assert (folder / "usr/lib/libcrypto.so.3").is_file()
@@ -77,7 +78,6 @@ def test_a_package_is_unpacked_into_the_cache_and_kept(fakes: Path) -> None:
     ],
 )
 def test_a_package_that_cannot_be_had_is_said_in_the_managers_words(said: str, words: str, fakes: Path) -> None:
-    """One line, and nothing of it is left in the cache."""
     with pytest.raises(TollbarError) as caught:
         upgrade.both("libcrypto", said)
     assert words in caught.value.what
@@ -87,14 +87,12 @@ def test_a_package_that_cannot_be_had_is_said_in_the_managers_words(said: str, w
 
 
 def test_a_package_of_another_architecture_is_refused(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it is unpacked."""
     monkeypatch.setenv("PACKED_FOR", "arm64")
     with pytest.raises(TollbarError, match="is built for arm64, and this machine is amd64"):
         fetching.package("libssl3", "1")
 
 
 def test_what_a_package_needs_in_exactly_one_version_comes_with_it(fakes: Path) -> None:
-    """It is a part of the same build; what any version serves is the system's."""
     asked = fakes / "asked"
     apt = fakes / "bin" / "apt-get"
     apt.write_text(apt.read_text().replace("touch package_1", f'echo "$*" >> {asked}\ntouch package_1'))
@@ -103,7 +101,6 @@ def test_what_a_package_needs_in_exactly_one_version_comes_with_it(fakes: Path) 
 
 
 def test_none_or_several_archives_are_one_line(fakes: Path) -> None:
-    """A manager that succeeds and fetches nothing, or more than was asked for."""
     for archives in ("", "touch a.deb b.deb"):
         (fakes / "bin" / "apt-get").write_text(f"#!/bin/sh\n{archives}\n")
         with pytest.raises(TollbarError, match=r"one archive was asked for, and [02] came"):
@@ -111,7 +108,6 @@ def test_none_or_several_archives_are_one_line(fakes: Path) -> None:
 
 
 def test_pip_takes_nothing_beside_its_index() -> None:
-    """Its user's index, proxy and certificate are kept, from files as from the environment, which counts more."""
     configured = "\n".join(
         [
             ":env:.find-links='/wheels'",
@@ -134,7 +130,6 @@ def test_pip_takes_nothing_beside_its_index() -> None:
 
 
 def test_a_wheel_in_a_folder_is_not_what_an_index_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of the right name that pip is configured to find, which nothing vouches for."""
     links = tmp_path / "links"
     links.mkdir()
     with zipfile.ZipFile(links / "forged-1-py3-none-any.whl", "w") as wheel:
@@ -156,7 +151,7 @@ FORGED = {
 }
 
 
-# What the clients say of what is not there, as they word it.
+# Errors of the clients for missing things, in their own words.
 REFUSED = {
     "node@99.0.0": (
         "npm",
@@ -174,7 +169,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("said", REFUSED)
 def test_a_runtime_that_cannot_be_had_is_one_line(said: str, fakes: Path) -> None:
-    """In the words of the client that was asked; nothing of it is left."""
     client, words, expected = REFUSED[said]
     (fakes / "bin" / client).write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{words}\nEND\nexit 1\n")
     (fakes / "bin" / client).chmod(0o755)
@@ -185,7 +179,6 @@ def test_a_runtime_that_cannot_be_had_is_one_line(said: str, fakes: Path) -> Non
 
 
 def test_a_wheel_changes_no_file_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its programs are programs; a name that leads out of it has been passed over, and stays as it is."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     mine = tmp_path / "mine"
     mine.touch(0o600)
@@ -203,7 +196,6 @@ def test_a_wheel_changes_no_file_of_others(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_apt_is_asked_for_what_is_signed_and_to_write_no_cache() -> None:
-    """By options of the command, which count more than its configuration."""
     words = " ".join(fetching.APT)
     assert "APT::Get::AllowUnauthenticated=false" in words
     assert "Dir::Cache::pkgcache= " in words
@@ -211,7 +203,6 @@ def test_apt_is_asked_for_what_is_signed_and_to_write_no_cache() -> None:
 
 @pytest.mark.share(0)
 def test_nothing_of_the_system_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is fetched is neither in dpkg's list nor in a folder of the system: both are compared."""
     if shutil.which("apt-cache") is None:
         lacking("there is no apt here")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -227,7 +218,7 @@ def test_nothing_of_the_system_is_changed(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def system() -> object:
-    """What is installed, and the files that apt and the linker have, by size and time."""
+    """Return installed packages, and the files of apt and the linker by size and time."""
     listed = subprocess.run(["dpkg-query", "-W"], capture_output=True, text=True, check=True).stdout
     places = ["/var/lib/dpkg", "/var/lib/apt", "/var/cache/apt", "/etc/apt", "/usr/lib/x86_64-linux-gnu"]
     files = sorted(path for place in places for path in Path(place).rglob("*") if path.is_file())
@@ -236,7 +227,7 @@ def system() -> object:
 
 @pytest.fixture
 def pip(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """A pip that downloads a wheel with this file, a copy of the system's libcrypto, in it."""
+    """Return a fake pip that downloads a wheel with a copy of the system's libcrypto in this file."""
     real = fetching._run
 
     def holding(name: str) -> None:
@@ -255,14 +246,12 @@ def pip(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 def test_a_wheel_that_holds_a_libcrypto_is_a_build(pip: Callable[[str], None]) -> None:
-    """Wherever in it that lies, and under whatever name it was given there."""
     pip("x.libs/libcrypto-1a2b3c.so.3")
     (_, new) = upgrade.both("libcrypto", "x==1")
     assert "libcrypto" == new.kind
 
 
 def test_a_wheel_without_one_says_what_is_driven_otherwise(pip: Callable[[str], None]) -> None:
-    """Of those that hold their cryptography inside only some have a runner."""
     pip("x/inside.so")
     with pytest.raises(TollbarError, match="holds no libcrypto of its own") as caught:
         upgrade.both("libcrypto", "x==1")

@@ -1,4 +1,4 @@
-"""What is kept of what was fetched: it is what its name says for ever, gives no rights, and is its interpreter's."""
+"""Kept downloads: fixed to their names, without rights, and bound to their interpreter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tollbar.catalog import runners
 from tollbar.core.errors import TollbarError
 from tollbar.decide.upgrade import builds, fetching
 
-# The user's own, which since 1.21 becomes the version that it is asked to be, and writes down what it was asked with.
+# The user's own `go`, which since 1.21 becomes the requested version and records its arguments.
 GO = """#!/bin/sh
 [ "$1" = env ] && exit
 case "$GOTOOLCHAIN" in
@@ -33,13 +33,13 @@ printf '#!/bin/sh\\necho go version %s linux/amd64\\n' "$GOTOOLCHAIN" > "$GOMODC
 chmod +x "$GOMODCACHE/toolchain/bin/go"
 echo "go version $GOTOOLCHAIN linux/amd64"
 """
-# One from before 1.21 knows no other than itself.
+# A `go` from before 1.21 only knows itself.
 OLD = "echo go version go1.19.8 linux/amd64"
 
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of programs before the system's, and a cache of its own."""
+    """Return a folder of programs before the system's, with an empty cache."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
@@ -48,26 +48,26 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def program(path: Path, text: str) -> Path:
-    """A program of this text."""
+    """Write a program of this text."""
     path.write_text(text)
     path.chmod(0o755)
     return path
 
 
 def go_of(programs: Path, own: str, fetch: str = FETCHES) -> Path:
-    """The user's own `go`, of this version."""
+    """Write the user's own `go` of this version."""
     return program(programs / "go", GO.format(own=own, asked=programs.parent / "asked", fetch=fetch))
 
 
 def version_of(place: Path) -> str:
-    """What the `go` that is found in this place says it is by itself."""
+    """Return the version that the `go` found in this place has by itself."""
     found, itself = builds._program(place, ["go"]), {**os.environ, "GOTOOLCHAIN": "local"}
     assert found is not None
     return subprocess.run([found, "version"], capture_output=True, text=True, check=True, env=itself).stdout.split()[2]
 
 
 def test_a_toolchain_is_of_its_version_whatever_becomes_of_the_users(programs: Path) -> None:
-    """The user's own is taken where it is of that version, and nothing of it is kept: it may be upgraded."""
+    """The user's own toolchain of that version is used in place and not kept, because it may be upgraded."""
     own = go_of(programs, "1.24.0")
     assert own.samefile(builds._program(fetching.go("1.24.0"), ["go"]) or "")
     go_of(programs, "1.26.0")
@@ -75,7 +75,6 @@ def test_a_toolchain_is_of_its_version_whatever_becomes_of_the_users(programs: P
 
 
 def test_a_toolchain_is_verified_by_the_checksum_database(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the user's settings leave out of it; once it is kept it is not fetched again."""
     monkeypatch.setenv("GONOSUMDB", "*")
     monkeypatch.setenv("GOINSECURE", "*")
     monkeypatch.setenv("GOSUMDB", "off")
@@ -86,7 +85,7 @@ def test_a_toolchain_is_verified_by_the_checksum_database(programs: Path, monkey
 
 
 def test_another_toolchain_is_not_taken_for_it(programs: Path) -> None:
-    """As one from before 1.21 is; and one that says that it is another, and has fetched nothing."""
+    """For example one from before 1.21, or another version that fetched nothing."""
     go_of(programs, "1.19.8", OLD)
     with pytest.raises(TollbarError, match=r"`go` here answers as go version go1\.19\.8"):
         fetching.go("1.26.8")
@@ -96,7 +95,6 @@ def test_another_toolchain_is_not_taken_for_it(programs: Path) -> None:
 
 
 def test_a_package_gives_no_rights(programs: Path, tmp_path: Path) -> None:
-    """Its programs run as the user that starts them, though root's cache is open to all; folders stay as they are."""
     if shutil.which("dpkg-deb") is None:
         lacking("there is no dpkg-deb here")
     content, archive = tmp_path / "content", tmp_path / "some_1_all.deb"
@@ -122,7 +120,7 @@ def test_a_package_gives_no_rights(programs: Path, tmp_path: Path) -> None:
 
 
 def test_a_package_of_python_is_its_interpreters(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled modules are those of one: another one has others fetched, under a name of its own."""
+    """Compiled modules belong to one interpreter: another one gets others, under a name of its own."""
     fetched = []
 
     def pip(python: str, words: Sequence[str], folder: Path) -> None:
@@ -147,7 +145,7 @@ def test_a_package_of_python_is_its_interpreters(programs: Path, monkeypatch: py
 def test_a_row_names_the_bindings_of_argon2(
     versions: Mapping[str, str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They hash, and others may stand behind one version of the calls."""
+    """The bindings do the hashing, and may differ behind one version of the calls."""
 
     def version(package: str) -> str:
         if package not in versions:

@@ -1,4 +1,4 @@
-"""What an upgrade asks of both builds, and what they are held to."""
+"""Questions of an upgrade to both builds, and their held settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from upgrade_lab import NEW, OLD, of, pair, side
 
 
 def test_all_four_cells_meet_in_one_batch() -> None:
-    """Old and new, by default and held: in each block together."""
     other = open_provider("libcrypto:psycopg")
     if not isinstance(other, Provider):
         lacking("there is no second libcrypto here")
@@ -42,7 +41,6 @@ def test_all_four_cells_meet_in_one_batch() -> None:
 
 @pytest.mark.parametrize("server", ["nginx", "httpd"])
 def test_a_server_as_shipped_is_told_nothing_but_its_versions(server: str) -> None:
-    """No group, suite or session by default; held, one of each but for sessions, which stay the server's own."""
     here(server)
     text = SHOWN.format(server=server)
     (planned,) = plan.make([studies.read("shown", text, where="shown")], seed=1).studies
@@ -68,7 +66,6 @@ get = "/bytes/4096"
 
 @pytest.mark.parametrize("kind", questions.questions())
 def test_what_is_asked_is_there_to_be_asked(kind: str) -> None:
-    """Each question is a study of a family that there is, whose choices it has: of libraries, servers and runtimes."""
     server = servers.all_servers().get(kind)
     thing = defaulting(kind, OF_OLD)
     if server is not None:
@@ -82,26 +79,24 @@ def test_what_is_asked_is_there_to_be_asked(kind: str) -> None:
 
 
 def test_a_thing_that_is_asked_nothing_is_said() -> None:
-    """With what can be asked."""
     with pytest.raises(TollbarError, match="a build of mariadb is asked nothing yet") as caught:
         upgrade.studies(defaulting("mariadb", OF_OLD), defaulting("mariadb", OF_NEW), (), 4)
     assert "postgresql" in (caught.value.hint or "")
 
 
-# What builds take by themselves, as their runners say it.
+# Builds' own defaults, as their runners report them.
 OF_OLD = {"hash": {"choice": "pbkdf2-sha-256", "iterations": 600_000}, "sign": {"choice": "rsa", "bits": 2048}}
 OF_NEW = {"hash": {"choice": "pbkdf2-sha-256", "iterations": 1_000_000}, "sign": {"choice": "rsa", "bits": 3072}}
 
 
 def defaulting(kind: str, defaults: Mapping[str, object], spec: str = "libcrypto") -> Thing:
-    """A build whose runner says what it takes by itself."""
+    """Return a build whose runner reports these defaults."""
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
     return Thing(spec, kind, replace(system, spec=spec, receipt={"defaults": defaults}))
 
 
 def test_both_are_held_to_what_the_old_one_takes_by_itself() -> None:
-    """So that the parts are of what its callers have; with the unit that a study says."""
     old = defaulting("password", {"hash": {"choice": "argon2id", "memory": 102400 * 1024, "passes": 2, "lanes": 8}})
     (asked,) = upgrade.studies(old, defaulting("password", OF_NEW, "libcrypto:psycopg"), (), 4)
     assert ("by-default", "argon2id") == asked.choices
@@ -111,7 +106,6 @@ def test_both_are_held_to_what_the_old_one_takes_by_itself() -> None:
 
 
 def test_what_a_build_takes_by_itself_is_said_beside_the_parts() -> None:
-    """By the family's words; held, it is what the cell says."""
     family = families()["defaults"]
     cells: Mapping[str, Value] = {"op": "hash", "provider": OLD}
     default, held = row({**cells, "choice": "by-default"}), row({**cells, "choice": "pbkdf2-sha-256", "iterations": 7})
@@ -122,7 +116,6 @@ def test_what_a_build_takes_by_itself_is_said_beside_the_parts() -> None:
 
 
 def test_another_family_is_refused_with_those_there_are() -> None:
-    """One line that names the nearest."""
     with pytest.raises(TollbarError, match="no such family to ask of it: `digets`") as caught:
         upgrade.studies(side(OLD), side(NEW), ["digets"], 4)
     assert caught.value.hint is not None
@@ -130,7 +123,7 @@ def test_another_family_is_refused_with_those_there_are() -> None:
 
 
 def asking(supported: Callable[[str, Mapping[str, Any]], bool]) -> Callable[..., Record]:
-    """A `runner.ask` of builds that support what this says of a task's settings."""
+    """Return a `runner.ask` for builds that support the settings for which this is true."""
 
     def ask(command: object, task: Mapping[str, Any], **_: object) -> Record:
         spec = "old" if command == ("old",) else "new"
@@ -141,7 +134,7 @@ def asking(supported: Callable[[str, Mapping[str, Any]], bool]) -> Callable[...,
 
 
 def build(name: str) -> Provider:
-    """A build whose runner is called by its name."""
+    """Return a build whose runner has its name."""
     return Provider(name, f"{name} 1", "runner", None, (name,), {})
 
 
@@ -155,7 +148,7 @@ UNSERVED = [
 
 
 def study_of(name: str, asked: Mapping[str, Any]) -> studies.Study:
-    """What is asked of both builds before anything is known of them."""
+    """Return the study of both builds before anything is known of them."""
     text = wire.text_of(
         {
             "": {
@@ -175,7 +168,6 @@ def study_of(name: str, asked: Mapping[str, Any]) -> studies.Study:
 def test_both_builds_are_asked_with_the_first_value_that_both_support(
     kind: str, name: str, asked: Mapping[str, Any]
 ) -> None:
-    """For each question and each setting that neither build has at its default."""
     study = study_of(name, asked)
     for setting in study.family.settings.values():
         for value in setting.values or ():
@@ -192,12 +184,12 @@ def test_both_builds_are_asked_with_the_first_value_that_both_support(
                 assert [] == leave_out
             else:
                 assert not applied or setting.only or setting.unsupported
-            # What both have at the default stays as it is.
+            # Settings that both support at the default stay.
             assert ({}, []) == with_shared(study, build("old"), build("new"), asking(lambda *_: True))
 
 
 def test_a_default_that_one_build_alone_has_is_asked_too() -> None:
-    """It is new, and the other value has the change."""
+    """A new default is measured, and the shared value shows the change."""
     study = study_of("rsa-api", questions.questions()["package"]["rsa-api"])
     lacking_old = asking(lambda spec, at: spec == "new" or at.get("digest") == "implicit")
     vary, leave_out = with_shared(study, build("old"), build("new"), lacking_old)
@@ -205,7 +197,6 @@ def test_a_default_that_one_build_alone_has_is_asked_too() -> None:
 
 
 def test_a_choice_that_has_its_default_keeps_it() -> None:
-    """What another choice takes instead is left out of it."""
     study = study_of("rsa-api", questions.questions()["package"]["rsa-api"])
     some = asking(lambda _, at: at["choice"] != "key-from-pem" or at.get("digest") == "implicit")
     vary, leave_out = with_shared(study, build("old"), build("new"), some)

@@ -1,4 +1,4 @@
-"""Servers of the user's own: the study that is made of their URLs, and whether they may be asked."""
+"""Servers of the user's own: the study of their URLs, and permission to ask them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tollbar.lab.tls.url import text_of
 from tollbar.study import Study, plan
 
 LOOPBACK = ("http://127.0.0.1:1/", "https://localhost:8443/path?x=1", "http://127.8.9.10/", "http://[::1]:80/")
-# Addresses that no name server is asked for; the last is written as a number that means another machine.
+# Addresses without a name lookup; the last is written as a number that means another machine.
 OTHERS = ("http://192.0.2.1/", "https://198.51.100.7:8443/", "http://[2001:db8::1]/", "http://3221225985/")
 NOT_URLS = (
     "localhost",
@@ -35,20 +35,19 @@ def _of(by_itself: dict[str, str], users: tuple[int, ...] = (1,)) -> Study:
 
 @pytest.fixture
 def everything_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every address takes connections, and nothing is sent there."""
+    """Accept connections to every address, and send nothing."""
     monkeypatch.setattr(socket, "create_connection", lambda address, limit_s: socket.socket())
 
 
 @pytest.mark.parametrize("url", LOOPBACK)
 def test_this_machine_may_be_asked(everything_listens: None, url: str) -> None:
-    """Loopback by name or number needs no leave."""
+    """Loopback by name or number needs no permission."""
     (one,) = urls.with_servers([_of({url: "plaintext"})], (), ())
     assert urls.addresses_of(url)[0] == one.remotes[0].address
 
 
 @pytest.mark.parametrize("url", OTHERS)
 def test_another_machine_is_refused_until_named_again(everything_listens: None, url: str) -> None:
-    """Anything but loopback is refused, unless the very host is named again; each host by itself."""
     one = _of({"http://localhost/": "plaintext", url: "plaintext"})
     for owned in ((), ("localhost",), ("192.0.2.2",)):
         with pytest.raises(TollbarError, match="not this machine") as caught:
@@ -60,7 +59,7 @@ def test_another_machine_is_refused_until_named_again(everything_listens: None, 
 
 
 def test_a_name_is_looked_up_once(everything_listens: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address that is measured is the one that was checked, whatever the name stands for afterwards."""
+    """The checked address is measured, whatever the name means afterwards."""
     addresses = iter(["127.0.0.1", "192.0.2.1"])
 
     def look_up(host: str, port: int, **more: object) -> list[tuple[object, ...]]:
@@ -76,19 +75,17 @@ def test_a_name_is_looked_up_once(everything_listens: None, monkeypatch: pytest.
 
 @pytest.mark.parametrize("url", NOT_URLS)
 def test_what_is_no_url_is_refused_in_words(url: str) -> None:
-    """A URL names a server by http or https, and holds no password that a report would show."""
     with pytest.raises(TollbarError, match="not a URL"):
         urls.addresses_of(url)
 
 
 def test_the_study_of_a_url_asks_for_what_the_url_says() -> None:
-    """Both versions of TLS, connections and requests; nothing is claimed of settings that are not known."""
     (one,) = plan.make([_of({"https://localhost:8443/a?b={c}": "tls-1.2"}, (1, 4))], seed=0).studies
     assert 8 == len(one.cells)
     assert {"choice", "provider", "server", "op", "users"} == set(one.cells[0].coordinates)
     assert {"/a?b={c}"} == {cell.server.path for cell in one.cells if cell.server}
     assert "client-cpu" == one.study.measure.cost
-    # What the server negotiates by itself is what the other version is compared with.
+    # The server's own choice is compared with the other version.
     assert {("tls-1.2", "request")} == {
         (cell.choice.name, cell.coordinates["op"]) for cell in one.cells if cell.is_baseline
     }
@@ -96,7 +93,6 @@ def test_the_study_of_a_url_asks_for_what_the_url_says() -> None:
 
 @pytest.mark.parametrize("plain", ["http://localhost:8080/", "http://[::1]:8080/?a=[b]*"])
 def test_two_urls_are_compared_with_each_other(plain: str) -> None:
-    """Each operation with the same one of the other server; neither is asked for what its URL rules out."""
     (one,) = plan.make([_of({plain: "plaintext", "https://localhost:8443/": "tls-1.3"})], seed=0).studies
     cells = {cell.key: cell for cell in one.cells}
     assert {("https", "tls-1.2"), ("https", "tls-1.3"), ("http", "plaintext")} == {
@@ -109,7 +105,6 @@ def test_two_urls_are_compared_with_each_other(plain: str) -> None:
 
 
 def test_the_command_refuses_another_machine(tollbar: Tollbar) -> None:
-    """Nothing is sent, and the status says that the arguments cannot be used."""
     for words in (["--url", "http://192.0.2.1/"], ["--url", "http://localhost/", "--against", "http://192.0.2.1/"]):
         done = tollbar("run", *words)
         assert 2 == done.returncode
@@ -119,7 +114,6 @@ def test_the_command_refuses_another_machine(tollbar: Tollbar) -> None:
 
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_a_port_on_which_nothing_listens_is_one_line(tollbar: Tollbar, tmp_path: Path, command: str) -> None:
-    """Whichever of the addresses it is; there is no run of it."""
     port = driver.free_port()
     for words in (
         ["--url", f"http://localhost:{port}/"],
@@ -133,7 +127,6 @@ def test_a_port_on_which_nothing_listens_is_one_line(tollbar: Tollbar, tmp_path:
 
 
 def test_clients_offer_sessions_where_that_is_asked_for() -> None:
-    """New connections over TLS alone have any; without the option nothing is claimed of sessions."""
     by_itself = {"http://localhost:1/": "plaintext", "https://localhost:2/": "tls-1.3"}
     text = text_of(by_itself, (1,), resumption="ticket")
     (one,) = plan.make([study.read("url", text, where="url")], seed=0).studies
@@ -158,7 +151,6 @@ USELESS = {
 
 @pytest.mark.parametrize("fault", USELESS)
 def test_options_that_mean_nothing_are_refused(tollbar: Tollbar, tmp_path: Path, fault: str) -> None:
-    """In words, with status 2, before there is a run."""
     words, said = USELESS[fault]
     done = tollbar("run", *words)
     assert (2, "") == (done.returncode, done.stdout)

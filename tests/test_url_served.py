@@ -1,4 +1,4 @@
-"""Servers of the user's own, measured: what they accept, what they pay, and what becomes of one that ends."""
+"""Servers of the user's own, measured: accepted versions, costs, and servers that end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPOKEN = {"TLSv1.2": ("tls-1.2", "TLS 1.2"), "TLSv1.3": ("tls-1.3", "TLS 1.3")}
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Own]:
-    """An nginx of the user's own."""
+    """Yield an nginx of the user's own."""
     with nginx(tmp_path / "nginx") as own:
         yield own
 
@@ -47,7 +47,6 @@ def _measured(study: dict[str, Any], metric: str) -> list[dict[str, Any]]:
 @pytest.mark.share(1)
 @pytest.mark.parametrize("versions", [BOTH, BOTH[:1], BOTH[1:]])
 def test_what_a_server_offers_is_a_finding(tollbar: Tollbar, tmp_path: Path, versions: tuple[str, ...]) -> None:
-    """A version that it offers has its cost; one that it does not offer is `not offered`, and the run a good one."""
     with nginx(tmp_path / "nginx", versions=versions) as own:
         done = tollbar("run", "--url", own.https, "--users", 2, "--blocks", 1)
     assert 0 == done.returncode, done.stderr
@@ -74,9 +73,8 @@ def test_what_a_server_offers_is_a_finding(tollbar: Tollbar, tmp_path: Path, ver
 
 @pytest.mark.share(0)
 def test_connections_and_requests_have_their_tolls(tollbar: Tollbar, server: Own) -> None:
-    """A handshake costs more than a request on a kept connection, on any server."""
     study = _of_study(tollbar("run", "--url", server.https, "--users", 2, "--blocks", 2, "--json"))
-    # What a server that the user has is configured with is not known, and compared with no default.
+    # The configuration of a user's server is unknown, so it has no default to compare with.
     assert "unlike the default" not in json.dumps(study)
     ratios = {(toll["choice"], toll["setting"]["op"]): toll["ratio"] for toll in study["tolls"] if not toll["aa"]}
     assert {("tls-1.2", "request"), ("tls-1.2", "connect"), ("tls-1.3", "connect")} == ratios.keys()
@@ -87,7 +85,7 @@ def test_connections_and_requests_have_their_tolls(tollbar: Tollbar, server: Own
 
 @pytest.mark.parametrize("named", [False, True])
 def test_a_server_that_closes_each_connection_is_measured(tollbar: Tollbar, tmp_path: Path, named: bool) -> None:
-    """HTTP/1.0, as Python's own server speaks it: every request has a connection of its own, and the reader is told."""
+    """Python's own server speaks HTTP/1.0: every request has a connection of its own, and the report explains it."""
     with python_server(tmp_path / "python") as own:
         pids = ["--server-pid", own.pid] if named else []
         done = tollbar("run", "--url", own.http, "--users", 2, "--blocks", 1, "--json", *pids)
@@ -98,7 +96,6 @@ def test_a_server_that_closes_each_connection_is_measured(tollbar: Tollbar, tmp_
 
 
 def test_connections_that_the_server_closes_are_counted_and_said(tollbar: Tollbar, tmp_path: Path) -> None:
-    """A server that keeps no connection for long is measured, and the reader is told what that does to a request."""
     with nginx(tmp_path / "nginx", keepalive_requests=10) as own:
         done = tollbar("run", "--url", own.http, "--users", 2, "--blocks", 1, "--json")
     (said,) = [warning for warning in _of_study(done)["warnings"] if "opened again" in warning]
@@ -107,14 +104,13 @@ def test_connections_that_the_server_closes_are_counted_and_said(tollbar: Tollba
         op: sum(t.load.reopened for row in back.rows if row.coordinates["op"] == op for t in row.trials if t.load)
         for op in ("connect", "request")
     }
-    # Where each request has a connection of its own, there is none to be kept.
+    # If each request has a new connection, no kept one can be closed.
     assert 0 == reopened["connect"]
     assert reopened["request"] > 0
     assert said.startswith("The server closed ")
 
 
 def test_tls_beside_plaintext_by_what_the_server_pays(tollbar: Tollbar, server: Own) -> None:
-    """One server on two ports: each operation is compared with the same one of the other, by the whole tree's CPU."""
     words = ["--url", server.https, "--against", server.http, "--server-pid", server.pid]
     study = _of_study(tollbar("run", *words, "--users", 2, "--blocks", 2, "--json"))
     costs = {
@@ -137,7 +133,6 @@ def test_tls_beside_plaintext_by_what_the_server_pays(tollbar: Tollbar, server: 
 def test_the_cost_is_the_clients_unless_every_server_has_its_process(
     tollbar: Tollbar, server: Own, tmp_path: Path
 ) -> None:
-    """A ratio is made of the same thing on both sides; what is known of one server beside it is shown."""
     with python_server(tmp_path / "python") as other:
         words = ["--url", server.http, "--against", other.http, "--server-pid", server.pid, "--users", 2]
         study = _of_study(tollbar("run", *words, "--blocks", 1, "--json"))
@@ -149,7 +144,6 @@ def test_the_cost_is_the_clients_unless_every_server_has_its_process(
 def test_a_server_is_compared_with_another_and_what_was_negotiated_is_printed(
     tollbar: Tollbar, server: Own, tmp_path: Path
 ) -> None:
-    """One resumes sessions and the other takes none back: both are measured, and each says how many resumed."""
     with nginx(tmp_path / "other", tickets=False) as other:
         words = ["--url", server.https, "--against", other.https, "--users", 2, "--blocks", 1]
         said = {
@@ -175,7 +169,6 @@ def test_a_server_is_compared_with_another_and_what_was_negotiated_is_printed(
 
 
 def test_a_worker_that_is_named_beside_its_master_counts_once(tollbar: Tollbar, server: Own) -> None:
-    """Naming every process that there is gives the same plan as naming the one above them."""
     named = [word for pid in reversed(proc.tree(server.pid)) for word in ("--server-pid", pid)]
     words = ["--url", server.http, "--users", 2, "--blocks", 1, "--json"]
     study = _of_study(tollbar("run", *words, *named))
@@ -185,7 +178,6 @@ def test_a_worker_that_is_named_beside_its_master_counts_once(tollbar: Tollbar, 
 
 
 def test_a_process_that_is_not_the_servers_is_refused(tollbar: Tollbar, server: Own, tmp_path: Path) -> None:
-    """One that is not there, listens elsewhere, or leaves others who listen uncounted: one line, and no run."""
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
     deaf = subprocess.Popen(["sleep", "120"])
@@ -211,7 +203,6 @@ def test_a_process_that_is_not_the_servers_is_refused(tollbar: Tollbar, server: 
 
 
 def test_a_server_that_ends_on_the_way_is_rows_with_the_reason(server: Own, tmp_path: Path) -> None:
-    """Its cells have failed, with the reason, and so has the run."""
     # Batches of some seconds, so that it ends within the first.
     text = text_of({server.http: "plaintext"}, (2,), counts_server=True) + 'rounds = 100\nchunk = "20 ms"\n'
     (tmp_path / "own.toml").write_text(text)
@@ -226,7 +217,6 @@ def test_a_server_that_ends_on_the_way_is_rows_with_the_reason(server: Own, tmp_
 
 @pytest.mark.share(0)
 def test_a_server_that_ends_late_leaves_what_was_measured(server: Own, tmp_path: Path) -> None:
-    """The blocks before have their costs, the reader is told of the end, and the status says so too."""
     words = ["--url", server.http, "--server-pid", str(server.pid), "--users", "2", "--blocks", "60"]
     with _run(tmp_path, *words, "--json", "--no-report") as lab:
         (run,) = (tmp_path / "runs").iterdir()
@@ -243,7 +233,7 @@ def test_a_server_that_ends_late_leaves_what_was_measured(server: Own, tmp_path:
 
 @contextmanager
 def _run(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A run that has begun to measure."""
+    """Yield a run that has begun to measure."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([command(), "run", *words], cwd=folder, **pipes) as lab:
         assert lab.stderr is not None
@@ -253,7 +243,7 @@ def _run(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.share(0)
 def test_a_run_is_gone_on_with_when_the_process_is_named_again(tollbar: Tollbar, server: Own, tmp_path: Path) -> None:
-    """What only the command line says is not kept: it may be another process by now."""
+    """The process id is not kept, because it may belong to another process by now."""
     first = tollbar("run", "--url", server.http, "--server-pid", server.pid, "--users", 2, "--blocks", 1, "--json")
     run = tmp_path / json.loads(first.stdout)["run"]
     refused = tollbar("run", "--resume", run, "--blocks", 2)
@@ -265,14 +255,13 @@ def test_a_run_is_gone_on_with_when_the_process_is_named_again(tollbar: Tollbar,
     assert "leave `--url` and `--against` out" in again.stderr
     done = tollbar("run", "--resume", run, "--blocks", 2, "--server-pid", server.pid, "--json")
     assert _measured(_of_study(done), "server-cpu")
-    # Of all blocks: a cost may be of those in which the core was quiet.
+    # All blocks count; a cost may only use those in which the core was quiet.
     (read,) = results.read(run).studies
     assert {(0, 1)} == {tuple(trial.block for trial in row.trials) for row in read.rows}
 
 
 @pytest.mark.share(0)
 def test_an_interrupted_run_says_how_to_go_on(server: Own, tmp_path: Path) -> None:
-    """With all that has to be named again."""
     with _run(tmp_path, "--url", server.http, "--server-pid", str(server.pid), "--users", "2") as lab:
         lab.send_signal(signal.SIGINT)
         _, said = lab.communicate(timeout=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The engine under valgrind, for those whose compiler has no sanitizer: it starts, works, and makes no error."""
+"""The engine under valgrind, for compilers without a sanitizer: it starts, works, and makes no error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROVIDERS = ({"kind": "libcrypto"}, {"kind": "aws-lc"}, {"kind": "rustcrypto"})
 
 
 def under_valgrind(said: Sequence[dict[str, Any]], *words: str) -> list[dict[str, Any]]:
-    """What the engine answers to these lines; any error of memory fails."""
+    """Return the engine's answers to these lines; any memory error fails."""
     valgrind = shutil.which("valgrind") or lacking("valgrind")
     command = [valgrind, "-q", f"--error-exitcode={ERRORS}", str(engine()), *words]
     text = "".join(f"{json.dumps(line)}\n" for line in said)
@@ -31,7 +31,6 @@ def under_valgrind(said: Sequence[dict[str, Any]], *words: str) -> list[dict[str
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider["kind"])
 def test_a_digest_is_measured_without_an_error(provider: dict[str, str]) -> None:
-    """Made ready, warmed up, a chunk, and the end."""
     setting = {"bytes": 64}
     task = {"contract": CONTRACT, "mode": "measure", "family": "digest", "op": "hash", "choice": "sha-256"}
     ready, chunk, last = under_valgrind(

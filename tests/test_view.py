@@ -1,4 +1,4 @@
-"""One view of an analysed study: what is derived of it for showing is made once."""
+"""One view of an analysed study: derived values are computed once."""
 
 from __future__ import annotations
 

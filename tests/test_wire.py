@@ -1,4 +1,4 @@
-"""TOML of others: numbers are numbers, and a hostile file costs bounded time and memory."""
+"""Foreign TOML: numbers stay numbers, and a hostile file costs bounded time and memory."""
 
 from __future__ import annotations
 
@@ -91,5 +91,5 @@ def test_hostile_text_is_refused_in_one_line(what: str) -> None:
     ids=["word", "parts", "quotes", "spaces"],
 )
 def test_looking_for_long_keys_takes_linear_time(text: str) -> None:
-    """With quadratic time this would take hours."""
+    """Quadratic time would be hours."""
     assert wire._LONG_KEY.search(text) is None

@@ -1,4 +1,4 @@
-"""Words of earlier versions are no keys, values, options or column heads."""
+"""Former words are not keys, values, options or column heads."""
 
 from __future__ import annotations
 

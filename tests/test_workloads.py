@@ -1,4 +1,4 @@
-"""Workloads: which one a cell has, and the general ones on a family that has none of its own."""
+"""Workloads: the workload of a cell, and the general ones for families without their own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ load      = { request = { get = "/bytes/{bytes}" } }
 
 
 def cells(text: str) -> tuple[Cell, ...]:
-    """The cells of a study."""
+    """Return the cells of a study."""
     (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
     return one.cells
 
@@ -52,12 +52,10 @@ def cells(text: str) -> tuple[Cell, ...]:
     ],
 )
 def test_a_cell_has_its_family_s_workload_or_a_general_one(text: str, expected: str) -> None:
-    """By the family's folder first, then by whether there is a server."""
     assert {expected} == {type(workloads.of(cell)).__module__ for cell in cells(text)}
 
 
 def test_an_operation_behind_a_request_is_proved_as_one_alone_is() -> None:
-    """The known answers are met, and the server refuses what it does not have."""
     with Sandbox() as sandbox:
         none, sha_256 = measure.prove(cells(SERVED), 1, sandbox=sandbox)
     assert (Outcome.OK, None, 0) == (none.outcome, none.reason, none.known_answers)
@@ -68,7 +66,7 @@ def test_an_operation_behind_a_request_is_proved_as_one_alone_is() -> None:
 
 
 def test_a_server_that_performs_nothing_is_unsupported() -> None:
-    """nginx can serve files, and no operation of a provider."""
+    """nginx serves files, and performs no operation of a provider."""
     with Sandbox() as sandbox:
         proven = list(measure.prove(cells(SERVED.replace("embedded", "nginx")), 1, sandbox=sandbox))
     assert {Outcome.UNSUPPORTED} == {one.outcome for one in proven}
@@ -77,7 +75,6 @@ def test_a_server_that_performs_nothing_is_unsupported() -> None:
 
 
 def test_a_cell_is_shown_without_being_started() -> None:
-    """The task that its load client would have, and no key in it or in the configuration."""
     cell = cells(TLS)[-1]
     shown = workloads.of(cell).shown(cell, 1)
     assert "ADDRESS:PORT" == shown.task["load"]["address"]
@@ -86,7 +83,6 @@ def test_a_cell_is_shown_without_being_started() -> None:
 
 
 def test_what_a_runtime_does_between_chunks_is_observed() -> None:
-    """`background_ns` of a chunk is one of its observations, by the name that the table of metrics has for it."""
     said = {"operations": 3, "cpu_ns": 900, "wall_ns": 1000, "observed": {"background_ns": 60}}
     work = Work((), {}, None)
     assert {("", "background"): 60} == work.observed(ChunkRecord.model_validate(said))

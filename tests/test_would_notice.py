@@ -1,4 +1,4 @@
-"""Changes that would alter every number or lose a run, and that no output shows: each has a test that fails with it."""
+"""Changes that would alter every number or lose a run without any visible sign: each has a test that fails with it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ HOW = Measure("cpu", 0.0, 10, 4)
 def test_what_is_measured_is_on_the_measuring_core_and_the_lab_is_not(
     fake_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever advances is on that core alone in its rounds: asked of the kernel, in each chunk."""
+    """Running members are on that core alone in their rounds, by the kernel's account, in each chunk."""
     if machine.measuring_core() is None:
         lacking("this machine has one core")
     cores, core = os.sched_getaffinity(0), machine.measuring_core()
@@ -71,7 +71,7 @@ def test_what_is_measured_is_on_the_measuring_core_and_the_lab_is_not(
 
 
 class Answering:
-    """A session that answers each order with the next of these observations, and notes its turn."""
+    """Session that answers each order with the next of these observations, and records its turn."""
 
     def __init__(self, name: str, turns: list[str], observed: Iterator[Observed]) -> None:
         self.pid = 0
@@ -85,7 +85,7 @@ class Answering:
 
 
 def batch_of(names: str, turns: list[str], observed: Iterator[Observed]) -> list[Member]:
-    """A member for each letter, which is up and warm."""
+    """Return a member for each letter, up and warm."""
     made = []
     for name in names:
         cell: Any = SimpleNamespace(key=name, against=names[0])
@@ -101,7 +101,7 @@ def forever(*observed: Observed) -> Iterator[Observed]:
 
 @pytest.mark.parametrize("inexact", [Observed(ticks=True), Observed(unsettled=True)])
 def test_a_chunk_that_is_not_exact_is_no_chunk(inexact: Observed) -> None:
-    """One known to a clock tick only, or with an account that was never closed, is seen and does not count."""
+    """A chunk known only to a clock tick, or with an account that was never closed, is recorded but not counted."""
     (member,) = found = batch_of("a", [], forever(Observed(), inexact))
     Rounds(found, HOW, random.Random(1), None, Watch()).first_tries()
     assert HOW.rounds == len(member.seen)
@@ -109,7 +109,7 @@ def test_a_chunk_that_is_not_exact_is_no_chunk(inexact: Observed) -> None:
 
 
 def test_each_round_has_an_order_of_its_own() -> None:
-    """Each member has one turn a round, and each order comes about as often: what the coverage proof assumes."""
+    """Each member has one turn a round, and each order comes about as often: the coverage proof assumes it."""
     turns: list[str] = []
     how = replace(HOW, rounds=600)
     Rounds(batch_of("abc", turns, forever(Observed())), how, random.Random(7), None, Watch()).first_tries()
@@ -120,7 +120,6 @@ def test_each_round_has_an_order_of_its_own() -> None:
 
 
 def test_slow_members_go_first_as_often_as_last() -> None:
-    """They do not come between quick ones, and are not always what these find before them."""
     turns: list[str] = []
     members_of = batch_of("abS", turns, forever(Observed()))
     members_of[2].ready = SimpleNamespace(operation_ns=1e9, memory_bytes=0)  # type: ignore[assignment]
@@ -136,7 +135,7 @@ def test_what_was_stolen_is_read_from_its_own_field(monkeypatch: pytest.MonkeyPa
     line = "cpu  " + " ".join(str(10**place) for place in range(10)) + "\ncpu0 9 9 9 9 9 9 9 9 9 9\n"
     monkeypatch.setattr(machine, "_read", lambda path: line if path == "/proc/stat" else "")
     assert 10**7 * 1_000_000_000 // os.sysconf("SC_CLK_TCK") == machine.steal_ns()
-    # What is busy has neither idle time nor waiting for a disk, nor what others were given.
+    # Busy time has neither idle time, nor waits for a disk, nor time given to others.
     assert 1 + 10 + 100 + 10**5 + 10**6 == machine._busy_ticks()
     monkeypatch.setattr(machine, "_read", lambda path: "cpu  1 2 3 4\n")
     assert 0 == machine.steal_ns()
@@ -146,14 +145,14 @@ def test_what_was_stolen_is_read_from_its_own_field(monkeypatch: pytest.MonkeyPa
 
 
 def noisy(block: int, cost_ns: float, times: float) -> Trial:
-    """Two chunks of this cost between quiet probes, and two of so many times as much between slow ones."""
+    """Return two chunks of this cost between quiet probes, and two at a multiple of it between slow ones."""
     quiet = [builders.chunk(number, cost_ns, block=block) for number in range(2)]
     busy = [builders.chunk(n, cost_ns * times, block=block, probes_ns=(37_000.0, 36_000.0)) for n in (2, 3)]
     return replace(trial(cost_ns, block=block), chunks=(*quiet, *busy))
 
 
 def judged(blocks: int = 8) -> StudyJudgement:
-    """A baseline of 100 ns and a cell of 250 ns, which cost 140 and 400 ns while they are disturbed."""
+    """Return a baseline of 100 ns and a cell of 250 ns, which cost 140 and 400 ns while they are disturbed."""
     base = tuple(noisy(block, 100.0, 1.4) for block in range(blocks))
     cell = tuple(noisy(block, 250.0, 1.6) for block in range(blocks))
     repeats = tuple(replace(one, repeat=True) for one in base)
@@ -165,7 +164,7 @@ def judged(blocks: int = 8) -> StudyJudgement:
 
 
 def test_a_cost_is_shown_quiet_and_of_all_samples_each_under_its_name() -> None:
-    """`cpu` is of quiet moments and `cpu-all` of every first try."""
+    """`cpu` uses quiet samples and `cpu-all` every first try."""
     found = {(m.row.key, m.metric): m for m in judged().measurements}
     shown = {key: round(m.value) for key, m in found.items() if key[1] in ("cpu", "cpu-all")}
     expected = {("none", "cpu"): 100, ("none", "cpu-all"): 120, ("x", "cpu"): 250, ("x", "cpu-all"): 325}
@@ -175,7 +174,7 @@ def test_a_cost_is_shown_quiet_and_of_all_samples_each_under_its_name() -> None:
 
 
 def test_a_difference_in_nanoseconds_is_of_the_two_quiet_costs() -> None:
-    """250 ns beside 100 ns are 150 ns more: not what the ratio makes of the dearer one, nor of disturbed costs."""
+    """250 ns against 100 ns are 150 ns more, by neither the ratio nor the disturbed costs."""
     (toll,) = (toll for toll in judged().tolls if toll.row.key == "x")
     assert toll.ratio is not None
     assert pytest.approx(2.5, rel=1e-4) == toll.ratio.estimate
@@ -184,7 +183,7 @@ def test_a_difference_in_nanoseconds_is_of_the_two_quiet_costs() -> None:
 
 @pytest.mark.parametrize(("blocks", "quantile"), [(61, 2.000), (121, 1.980), (400, 1.966)])
 def test_an_interval_of_many_blocks_is_the_textbooks(blocks: int, quantile: float) -> None:
-    """Of the means of a row of blocks: mean, standard error and Student's quantile, beyond 60 blocks as below."""
+    """The interval of the blocks' means: mean, standard error and Student's quantile, beyond 60 blocks as below."""
     source = random.Random(blocks)
     costs = [1000.0 * math.exp(source.gauss(0.0, 0.001)) for _ in range(blocks)]
     found = judge_study(study_run([row({"choice": "none"}, costs, repeats_ns=costs)], (blocks,)))
@@ -207,7 +206,7 @@ def test_an_interval_of_many_blocks_is_the_textbooks(blocks: int, quantile: floa
 
 
 def test_what_is_committed_is_on_the_disk(fake_runs: Path) -> None:
-    """A run's database is synced at each commit, as it was made and as it is opened again."""
+    """The database is synced at each commit, when it is made and when it is opened again."""
     store = results.reopen(fake_runs / "one")
     try:
         assert [(2,)] == list(store.database.execute("pragma synchronous"))
@@ -217,7 +216,7 @@ def test_what_is_committed_is_on_the_disk(fake_runs: Path) -> None:
 
 
 def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of it was flushed by then: else a power cut leaves an empty file where the old one was."""
+    """Otherwise a power cut would leave an empty file in place of the old one."""
     done: list[tuple[str, int]] = []
     replaced = os.replace
     monkeypatch.setattr(files.os, "fsync", lambda handle: done.append(("flushed", os.fstat(handle).st_size)))
@@ -228,7 +227,7 @@ def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize(("durability", "flushes"), [("off", False), ("flushed", True)])
 def test_the_engines_database_flushes_if_that_is_asked_for(durability: str, flushes: bool, tmp_path: Path) -> None:
-    """Five commits are five flushes of the database's own files, and none where durability is off."""
+    """Five commits are five flushes of the database's own files, and none with durability off."""
     if shutil.which("strace") is None:
         lacking("strace is not installed: apt-get install strace")
     (tmp_path / "data").mkdir()
@@ -240,7 +239,7 @@ def test_the_engines_database_flushes_if_that_is_asked_for(durability: str, flus
         assert 5 == chunk(opened, operations=5).operations
         of_chunk = _flushes(calls)[before:]
         opened.finish()
-    # Making it ready is not what is measured.
+    # Flushes before the session is ready do not count.
     assert len(of_chunk) >= 5 if flushes else [] == of_chunk
 
 
@@ -249,7 +248,6 @@ def _flushes(calls: Path) -> list[str]:
 
 
 def test_a_run_is_not_resumed_on_another_machine(tollbar: Tollbar, fake_runs: Path) -> None:
-    """It names what differs, and the run stays as it was."""
     path = fake_runs / "one" / "run.json"
     said = json.loads(path.read_text())
     said["fingerprint"]["cpu"] = "Another CPU"
@@ -264,8 +262,8 @@ def test_a_run_is_not_resumed_on_another_machine(tollbar: Tollbar, fake_runs: Pa
 
 
 def healthy(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A machine with nothing to complain of; what is returned may be altered."""
-    # The rest is of this machine, so that a fact added to the fingerprint is known here too.
+    """Return the facts of a machine without faults, which may be altered."""
+    # Other facts are this machine's, so that a new fact in the fingerprint is known here too.
     facts: dict[str, Any] = machine.fingerprint() | {"cpu": "A CPU", "cores": 2, "governor": "performance"}
     claim = SimpleNamespace(says="twice is twice", one_ratio=2.0)
     result = SimpleNamespace(claim=claim, verdict=ClaimVerdict.STILL_TRUE, ratio=SimpleNamespace(estimate=2.001))
@@ -295,7 +293,6 @@ ILL = {
 def test_the_doctor_finds_each_fault(
     what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where all is well it says so; each fault alone is one finding, with advice, and a status of its own."""
     state = healthy(monkeypatch)
     assert ExitStatus.DONE == doctors.doctor()
     assert "look  " not in capsys.readouterr().out

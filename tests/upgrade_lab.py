@@ -1,4 +1,4 @@
-"""Two builds and what a study of them found, with costs made up."""
+"""Two builds and a study of them with made-up costs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def side(name: str, spec: str = "libcrypto") -> Thing:
 
 
 def pair(choice: str, ratio: float, lacks: str | None = None, why: Outcome = Outcome.UNSUPPORTED) -> list[Row]:
-    """A choice on the old and the new library, of which one may lack it."""
+    """Return a choice on the old and the new library, one of which may not have it."""
     base, repeat, other = measured([1, 1, ratio], lognormal(0.002), random.Random(choice), blocks=BLOCKS)
     made = {OLD: base, NEW: other}
     found = []
@@ -44,7 +44,7 @@ def of(*rows: Row) -> Upgrade:
 
 
 def texts_of(answer: Brief) -> dict[str, list[list[str]]]:
-    """By the first words of its tables' captions: each row's words, up to the change."""
+    """Return each row's words up to the change, by the first words of its table's caption."""
     return {
         table.caption.partition(" (")[0]: [[cell.says for cell in cells[:4]] for cells in table.rows]
         for listing in answer.listings

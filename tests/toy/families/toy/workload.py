@@ -1,4 +1,4 @@
-"""The workload of the toy: a gate stamps each request and writes it to a ledger, which cells of one colour share."""
+"""Workload of the toy: a gate stamps each request and writes it to a ledger, which cells of one colour share."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tollbar.study.plan import Cell
 
 
 class FamilyWorkload(RequestWorkload):
-    """A request is stamped by the gate; known answers are the provider's, as everywhere."""
+    """Workload in which the gate stamps a request; known answers are the provider's."""
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """The gate stamps so many times, and has a ledger behind it."""
+        """Return a request with the choice's number of stamps and the ledger behind the gate."""
         words = {"turns": cell.choice.setting.get("turns", 0)}
         return Request(found, cell.provider, settings_of(cell), words=words, services=(servers.service("ledger"),))
 
@@ -28,12 +28,12 @@ class FamilyWorkload(RequestWorkload):
     def up(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
     ) -> Iterator[Work]:
-        """As for every request, but the bytes are observed."""
+        """Yield the usual work of a request, with its bytes observed."""
         with super().up(cell, seed, sandbox, core, begins_on=begins_on) as work:
             yield _Stamping(**{field.name: getattr(work, field.name) for field in fields(work)})
 
 
 class _Stamping(RequestWork):
     def observed(self, chunk: ChunkRecord) -> Observations:
-        """What went over the wire, both ways."""
+        """Return the bytes sent in both directions."""
         return {("", "wire"): chunk.observed.bytes_sent + chunk.observed.bytes_received}
