@@ -1,1 +1,4 @@
-"""Figures beside their goals. Nothing here is a test: a machine may miss a goal and the program be right."""
+"""Figures compared with their goals.
+
+Nothing here is a test: a machine may miss a goal although the program is right.
+"""

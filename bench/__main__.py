@@ -1,4 +1,7 @@
-"""`make bench`: each figure beside its goal. `python -m bench true` measures one part, `true:loop` a piece of it."""
+"""`make bench`: each figure with its goal.
+
+`python -m bench true` measures one part, `true:loop` a piece of it.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ PARTS = {
     "fuzz": fuzz.figures,
     "supply": supply.figures,
 }
-# What takes long, piece by piece.
+# Pieces of parts that take long.
 PIECES = {
     "repeatable:six": repeatable.six,
     "repeatable:twice": repeatable.twice,
@@ -93,12 +96,12 @@ PIECES = {
     "fleet:kills": fleet_kills.figures,
 }
 ALL = {**PARTS, **PIECES}
-# What has options of its own, and no figures.
+# Commands with options of their own, which give no figures to `make bench`.
 COMMANDS = {"survive": survive.main, "mutants": mutants.main}
 
 
 def _of_part(name: str) -> Iterator[Figure]:
-    """Its figures; one that is missed where it fails, and the parts that follow are measured all the same."""
+    """Yield a part's figures; if it fails, the rest is a missed figure, and the following parts are measured."""
     try:
         yield from ALL[name]()
     except Exception as error:
@@ -106,7 +109,7 @@ def _of_part(name: str) -> Iterator[Figure]:
 
 
 def main() -> None:
-    """Prints each figure as it comes, and all of them as a table at the end."""
+    """Print each figure as it comes, and all of them as a table at the end."""
     if sys.argv[1:] and sys.argv[1] in COMMANDS:
         COMMANDS[sys.argv[1]](sys.argv[2:])
         return
@@ -119,7 +122,7 @@ def main() -> None:
         for figure in _of_part(name):
             console.print(f"{figure.what}: {figure.here} (goal: {figure.goal})", markup=False)
             found.append(figure)
-        # A part that measures in this process keeps off the measuring core, and the next part starts others.
+        # A part that measures in this process keeps off the measuring core, but the next part needs all cores.
         os.sched_setaffinity(0, cores)
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("figure", "goal", "here", ""):

@@ -1,6 +1,6 @@
-"""Anonymous: a request that anyone may make costs what it costs where no scheme was ever asked for. Half a minute.
+"""Anonymous: an anonymous request of the family costs as much as on a bare server. Half a minute.
 
-It is what signing in is compared with: whatever the family did around it would be missing from every toll.
+Every toll of signing in is relative to it, so extra work of the family around it would be missing from every toll.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tollbar.catalog.servers import NotStarted
 from tollbar.core.runner import Stopped
 
 GOAL = 0.01
-# Each with servers of its own: where a process happens to lie in memory is worth some tenths of a percent.
+# Each with servers of its own: a process's place in memory is worth some tenths of a percent.
 BLOCKS = 8
 ROUNDS, CHUNK_S = 100, 0.005
-# Costs of a shared machine are disturbed upwards only.
+# Other programs can only raise costs on a shared machine.
 PARTS = 5
 
 
 def figures() -> Iterator[Figure]:
-    """The ratio of the two, asked in turn, over all blocks."""
+    """Yield the ratio of the two, measured in turn, over all blocks."""
     what, goal = "anonymous: server CPU a request of 4 KiB, the embedded server's over a bare one", f"within {GOAL:.0%}"
     try:
         found = [_block(seed) for seed in range(BLOCKS)]
@@ -38,7 +38,10 @@ def figures() -> Iterator[Figure]:
 
 
 def _block(seed: int) -> tuple[float, float]:
-    """The quiet cost in nanoseconds of an anonymous request, and of a bare one. Raises NotStarted and Stopped."""
+    """Return the quiet cost in nanoseconds of an anonymous request, and of a bare one.
+
+    Raises NotStarted and Stopped.
+    """
     with ExitStack() as stack:
         both = [running(stack, name, seed) for name in (ANONYMOUS, BARE)]
         costs: tuple[list[float], list[float]] = ([], [])

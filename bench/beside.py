@@ -1,7 +1,8 @@
-"""Beside: what the client's work in the server's caches costs, by a server that is busy either way. A minute.
+"""Beside: the cost of the client's work in the server's caches, by a server that is always busy. A minute.
 
-With many users a server finds the next request when it is done with one, wherever the client is: it hardly sleeps, and
-what is left between a client on its core and one on a core of its own is what the two do to each other's caches.
+With many users the server finds a next request whenever it is done with one, wherever the client is, so it hardly
+sleeps. The remaining difference between a client on the server's core and one on another core is their effect on each
+other's caches.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ blocks = 12
 """
 SERVERS = ("nginx", "embedded")
 CERTIFICATES = ("rsa-2048", "ecdsa-p256")
-# What a choice costs over another may not depend on where the client is.
+# A ratio of two choices must not depend on the client's core.
 RATIOS_GOAL = 0.03
 
 
 def figures() -> Iterator[Figure]:
-    """For each server: each cost and each ratio, with the client beside it over the client apart."""
+    """Yield for each server every cost and ratio, with the client on the server's core over the client apart."""
     for server in SERVERS:
         try:
             yield from _of(server, measured(STUDY.format(server=server), name="beside"))
@@ -71,7 +72,10 @@ def _of(server: str, study: Document) -> Iterator[Figure]:
 
 
 def _cost_ns(study: Document, name: str, client: str) -> float:
-    """The server's CPU nanoseconds for a connection, quiet. Raises Unmeasured."""
+    """Return the server's quiet CPU nanoseconds for a connection.
+
+    Raises Unmeasured.
+    """
     found = [
         one["value"]
         for one in study["results"]

@@ -1,4 +1,4 @@
-"""Cheap and quick: what the lab itself costs."""
+"""Cheap and quick: the overhead of the lab itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tollbar.study.plan import batches
 
 STARTS = 30
 START_GOAL_MS = 8.0
-# Of which a warm-up that finds the cost steady takes 10 to 20 ms.
+# 10 to 20 ms of it are a warm-up that finds the cost steady.
 LAB_GOAL_MS = 40.0
 HELP_GOAL_S = 0.15
 MEMORY_GOAL_BYTES = 150 * 1024**2
@@ -39,7 +39,7 @@ LARGE_GOAL_S = 8.0
 
 
 def figures() -> Iterator[Figure]:
-    """Engine start, the lab's share of a trial, help, memory, the quick set, a large run."""
+    """Yield engine start, the lab's share of a trial, help, memory, the quick set, a large run."""
     for provider in libraries.resolve(["libcrypto", "libcrypto:psycopg"]):
         yield from _starts(provider.name, provider.path)
     help_s = median(timed(TOLLBAR, "--help").wall_s for _ in range(10))
@@ -57,7 +57,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _quick() -> Iterator[Figure]:
-    """What a run of the quick set adds to its trials, holds and takes; none of it where some cell failed."""
+    """Yield the overhead, memory and time of a run of the quick set; all are missed if a cell failed."""
     with tempfile.TemporaryDirectory() as folder:
         quick = timed(TOLLBAR, "run", "--json", cwd=Path(folder))
         lab_ms = _lab_ms(Path(folder) / json.loads(quick.out)["run"]) if quick.status == 0 else inf
@@ -86,7 +86,7 @@ def _quick() -> Iterator[Figure]:
 
 
 def _starts(name: str, path: str | None) -> Iterator[Figure]:
-    """An engine that proves a signature, which warms nothing up; and a session with one chunk, which does."""
+    """Yield an engine's proof of a signature, without a warm-up, and a session with one chunk, with a warm-up."""
     goal = f"at most {START_GOAL_MS:.0f} ms"
     what = f"cheap: engine start, RSA-2048 key loaded, a signature proved, {name}"
     session = f"cheap: engine start, RSA-2048 key loaded, warm-up, a chunk of one signature, {name}"
@@ -102,7 +102,10 @@ def _starts(name: str, path: str | None) -> Iterator[Figure]:
 
 
 def _start_ms(path: str | None) -> float:
-    """Process, library, key, one signature and the proof of it. Raises Unmeasured."""
+    """Return the time of process, library, key, one signature and its proof.
+
+    Raises Unmeasured.
+    """
     took_ms, said = _asked(_task("verify", path))
     if not said[-1].get("proof"):
         raise Unmeasured("the engine proved nothing")
@@ -110,7 +113,10 @@ def _start_ms(path: str | None) -> float:
 
 
 def _session_ms(path: str | None) -> float:
-    """Process, library, key, warm-up, one signature and the end. Raises Unmeasured."""
+    """Return the time of process, library, key, warm-up, one signature and the end.
+
+    Raises Unmeasured.
+    """
     took_ms, said = _asked(_task("measure", path), {"advance": {"operations": 1}})
     if len(said) != 3 or not said[1].get("operations"):
         raise Unmeasured("the engine measured nothing")
@@ -131,9 +137,12 @@ def _task(mode: str, path: str | None) -> Mapping[str, Any]:
 
 
 def _asked(*lines: Mapping[str, Any]) -> tuple[float, list[dict[str, Any]]]:
-    """Milliseconds of an engine's whole life, and what it said. Raises Unmeasured where it refused."""
+    """Return the milliseconds of an engine's whole life, and its answers.
+
+    Raises Unmeasured if it refused.
+    """
     start = time.perf_counter()
-    # A refusal ends with status 0 too: its last line says whether it did what it was asked.
+    # A refusal ends with status 0 too: the last line shows whether the task was done.
     done = subprocess.run(
         [ENGINE, "op"], input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True, text=True
     )
@@ -146,7 +155,7 @@ def _asked(*lines: Mapping[str, Any]) -> tuple[float, list[dict[str, Any]]]:
 
 
 def _lab_ms(run: Path) -> float:
-    """Of a batch's time what was not spent in chunks, shared among its trials: start, warm-up, probes, commit, end."""
+    """Return the time of a batch outside of chunks for each trial: start, warm-up, probes, commit, end."""
     with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
         rows = database.execute(
             "select study, started_s, count(*), max(load is not null) from trial group by study, block, batch"
@@ -160,14 +169,14 @@ def _lab_ms(run: Path) -> float:
     gaps = [
         (after[1] - before[1] - spent_ns[before[1]] / 1e9) / before[2]
         for before, after in pairwise(rows)
-        # A server is started and stopped for each of its trials: that is the part `servers`.
+        # Trials that start and stop a server belong to the part `servers`.
         if before[0] == after[0] != "password-hashes" and not before[3]
     ]
     return float(median(gaps)) * 1e3
 
 
 def _large_run(folder: Path) -> tuple[Path, int]:
-    """A run of a thousand cells with made-up trials: its values mean nothing, its size does."""
+    """Make a run of a thousand cells with made-up trials, for its size."""
     sizes = ", ".join(f'"{256 * (n + 1)} B"' for n in range(84))
     text = f"""
 question  = "How long does a large run take to judge?"
@@ -223,5 +232,5 @@ def _trial(visit: batches.Visit, order: int, rounds: int, noise: random.Random) 
 
 
 def _probe_ns(noise: random.Random) -> float:
-    """A probe that finds the core quiet four times in five."""
+    """Return the time of a probe that finds the core quiet four times in five."""
     return 25_000.0 * noise.choice((1.0, 1.01, 1.02, 1.04, 1.4))

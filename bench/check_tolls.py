@@ -1,6 +1,6 @@
-"""Check tolls: forty checks of no change beside a busy neighbour, and ten of five per cent more; `check-tolls`.
+"""Check tolls: forty checks without a change next to a busy program, and ten with five per cent more; `check-tolls`.
 
-Half an hour at most, as a rule ten minutes: a check that has told ends at once.
+Half an hour at most, usually ten minutes, because a decided check ends at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.figures import ENGINE, TOLLBAR, Figure, timed
 
 UNCHANGED, INJECTED = 40, 10
 FOUND_GOAL = 9
-# A check that cannot tell is no right answer either.
+# An undecided check is no right answer either.
 WITHIN_GOAL = 36
 WITHIN_S = 60.0
 DEARER = 1.05
@@ -31,7 +31,8 @@ choice  = "spin-1-again"
 against = "spin-1"
 setting = { provider = "runner:./spun" }
 """
-# Hands all to the engine, whose clock alone counts; of one choice it asks for so many times the work once it measures.
+# Forwards everything to the engine, whose clock alone counts; while measuring, it asks for this multiple of one
+# choice's work.
 SPUN = """#!{python} -IS
 import json, os, subprocess, sys
 task = json.loads(sys.stdin.buffer.raw.readline())
@@ -50,7 +51,9 @@ sys.exit(engine.wait())
 
 
 def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Figure]:
-    """A limit is accepted in quiet; then nothing changes on a busy machine, then one side has five per cent more."""
+    """Yield checks against a limit accepted in quiet: unchanged ones on a busy machine, then ones with five per cent
+    more.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "tollbar.toml").write_text(PROJECT)
@@ -86,7 +89,7 @@ def _spin(folder: Path, times: float) -> None:
 
 
 def _checked(folder: Path, *words: str) -> tuple[dict[str, Any], float]:
-    """What came of the budget, and after how many seconds."""
+    """Return the budget's result, and its time in seconds."""
     done = timed(TOLLBAR, "check", "tolls", "--json", "--for", "50s", *words, cwd=folder, done=(0, 1, 3))
     (budget,) = json.loads(done.out)["budgets"]
     return budget, done.wall_s
@@ -98,7 +101,7 @@ def _said(found: Counter[str]) -> str:
 
 @contextmanager
 def _neighbour() -> Iterator[None]:
-    """A process that computes all the time, where the kernel puts it."""
+    """Run a process that computes all the time, on any core."""
     process = subprocess.Popen([sys.executable, "-IS", "-c", "while True: pass"])
     try:
         yield

@@ -1,9 +1,9 @@
-"""Chunks: what their beginning costs in caches that others have used, and what one choice leaves to the next one's.
+"""Chunks: the bias of a chunk's beginning in caches that other work has used, and of one choice on the next.
 
-Two equal sessions of the same work. One is advanced after something else had the core, the other after itself: the
-ratio of their quiet costs is the bias that is left. With the unclocked beginning of a chunk, and without it. Then
-what the probes beside chunks say of them, and do to them (`chunks:probe`); and requests a second and response times by
-the throughput phase beside one long load. About eight minutes.
+Two equal sessions of the same work. One is advanced after other work had the core, the other after itself: the ratio of
+their quiet costs is the remaining bias, with the unclocked beginning of a chunk and without it. Then the reading and
+the effect of the probes around chunks (`chunks:probe`); and requests a second and response times by the throughput
+phase compared with one long load. About eight minutes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CHUNK_S = 0.005
 RATE_GOAL = 0.03
 LONG_S = 1.0
 
-# What is measured, and what had the core before.
+# The measured work, and the work that had the core before.
 AFTER = (
     (work.SHA_2, work.GCM),
     (work.RSA, work.GCM),
@@ -52,14 +52,14 @@ AFTER = (
 
 
 def figures() -> Iterator[Figure]:
-    """Bias after each other work, with and without the unclocked beginning; the probe; then rates."""
+    """Yield the bias after each other work, with and without the unclocked beginning; the probe; then rates."""
     yield from beginnings()
     yield from probe.figures()
     yield from rates()
 
 
 def beginnings(pairs: Sequence[tuple[str, str]] = AFTER, blocks: int = BLOCKS) -> Iterator[Figure]:
-    """What is left of caches that others have used."""
+    """Yield the remaining effect of caches that other work has used."""
     machine.keep_off(work.core())
     for what, before in pairs:
         name = f"chunks: {what} after {before}, over after itself"
@@ -73,7 +73,7 @@ def beginnings(pairs: Sequence[tuple[str, str]] = AFTER, blocks: int = BLOCKS) -
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A chunk, and the probes before what had the core first and after the chunk."""
+    """Chunk, with the probes before the first work on the core and after the chunk."""
 
     block: int
     round: int
@@ -83,7 +83,10 @@ class Timed:
 
 
 def _bias(what: str, before: str, blocks: int, *, lead: bool) -> str:
-    """Raises Unmeasured."""
+    """Return the interval of the bias.
+
+    Raises Unmeasured.
+    """
     after: list[Timed] = []
     alone: list[Timed] = []
     core = work.core()
@@ -97,7 +100,7 @@ def _bias(what: str, before: str, blocks: int, *, lead: bool) -> str:
                 turns = [(other, one, after), (same, same, alone)]
                 source.shuffle(turns)
                 for first, then, into in turns:
-                    # None between the two: it would be another work that had the core.
+                    # No probe between the two, because it would be the last work on the core.
                     before_ns = witness.read() or inf
                     first.chunk(CHUNK_S)
                     chunk = then.chunk(CHUNK_S)
@@ -130,7 +133,7 @@ def _visits(chunks: Sequence[Timed], quickness: Quickness) -> list[Visit]:
 
 
 def rates(blocks: int = BLOCKS) -> Iterator[Figure]:
-    """Requests a second and response times: the throughput phase that trials end with, and one long load."""
+    """Yield requests a second and response times, by the trials' throughput phase and by one long load."""
     machine.keep_off(work.core())
     found: dict[str, list[LoadRecord]] = {"phase": [], "long": []}
     for block in range(blocks):

@@ -1,4 +1,4 @@
-"""Load clients on one core, ours and others', and what each pays for a request: all the CPU time of its process."""
+"""Load clients on one core, ours and others', and the CPU time of their processes for a request."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ STILL = 0.05
 PACKAGES = {"wrk": "wrk", "h2load": "nghttp2-client", "ab": "apache2-utils", "openssl": "openssl"}
 
 Contender = Callable[[], float]
-"""Measures once: microseconds of CPU for one request."""
+"""Function that measures once: microseconds of CPU for one request."""
 
 
 class Spoilt(Exception):
-    """A client that is not here, or did not do all that it was asked."""
+    """Error of a client that is not installed, or did not do all requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one contender paid in each round, in microseconds of CPU for one request; or why it could not."""
+    """Microseconds of CPU for one request that a contender used in each round, or the reason for none."""
 
     us: tuple[float, ...]
     fault: str | None
 
     @property
     def median_us(self) -> float:
-        """Over all rounds."""
+        """Return the median over all rounds."""
         return median(self.us)
 
 
 def client_core() -> int:
-    """The core of every load client here: not the server's, where there are two."""
+    """Return the core of every load client here: not the server's, if there are two."""
     cores = sorted(os.sched_getaffinity(0))
     return next((core for core in reversed(cores) if core != machine.measuring_core()), cores[0])
 
 
 def in_turn(contenders: Mapping[str, Contender]) -> dict[str, Measured]:
-    """Measures each once a round, in another order each time, until the ratios of the first one to each hold still."""
+    """Measure each once a round, in another order each time, until the ratios of the first to the others are stable."""
     found: dict[str, list[float]] = {name: [] for name in contenders}
     faults: dict[str, str] = {}
     for turn in range(MOST_ROUNDS):
@@ -70,7 +70,7 @@ def in_turn(contenders: Mapping[str, Contender]) -> dict[str, Measured]:
 
 
 def ratio(one: Measured, other: Measured) -> float:
-    """The median of the ratios within each round."""
+    """Return the median of the ratios within each round."""
     return median(a / b for a, b in zip(one.us, other.us, strict=True))
 
 
@@ -84,8 +84,10 @@ def _is_still(found: Mapping[str, list[float]], faults: Mapping[str, str]) -> bo
 
 
 def ours(load: Mapping[str, Any], requests: int) -> float:
-    """`tollbar-engine load` with this load, in one chunk of so many requests; its start, its libraries and its warm-up
-    included, as they are for the others."""
+    """Return the cost of `tollbar-engine load` with this load, in one chunk.
+
+    Its start, its libraries and its warm-up are included, as for the others.
+    """
     task = {"contract": CONTRACT, "mode": "measure", "seed": 1, "load": load}
     lines = (task, {"advance": {"seconds": 0.001, "operations": requests}})
     said, cpu_us = _run(ENGINE, "load", stdin="".join(json.dumps(line) + "\n" for line in lines))
@@ -97,7 +99,7 @@ def ours(load: Mapping[str, Any], requests: int) -> float:
 
 
 def wrk(url: str, users: int, seconds: int) -> float:
-    """wrk, which counts by the time."""
+    """Return the cost of wrk, whose requests are limited by time."""
     said, cpu_us = _run("wrk", "-t1", f"-c{users}", f"-d{seconds}s", url)
     if "Socket errors" in said or "Non-2xx" in said:
         raise Spoilt(f"wrk had errors: {said.strip()}")
@@ -105,13 +107,13 @@ def wrk(url: str, users: int, seconds: int) -> float:
 
 
 def h2load(url: str, users: int, requests: int) -> float:
-    """h2load, as a client of HTTP/1.1."""
+    """Return the cost of h2load as a client of HTTP/1.1."""
     said, cpu_us = _run("h2load", "--h1", "-t1", f"-c{users}", f"-n{requests}", url)
     return cpu_us / _all(requests, r"(\d+) succeeded", said)
 
 
 def ab(url: str, users: int, requests: int, *options: str) -> float:
-    """ab; without `-k` a connection for each request."""
+    """Return the cost of ab; without `-k` it makes a connection for each request."""
     said, cpu_us = _run("ab", "-q", "-d", "-S", *options, f"-c{users}", f"-n{requests}", url)
     if _number(r"Failed requests: +(\d+)", said) or "Non-2xx" in said:
         raise Spoilt(f"ab had errors: {said.strip()}")
@@ -119,14 +121,14 @@ def ab(url: str, users: int, requests: int, *options: str) -> float:
 
 
 def s_time(address: str, path: str, seconds: int, *options: str) -> float:
-    """`openssl s_time`: one connection after the other."""
+    """Return the cost of `openssl s_time`: one connection after the other."""
     command = ("openssl", "s_time", "-connect", address, "-www", path, "-new", "-time", str(seconds))
     said, cpu_us = _run(*command, *options)
     return cpu_us / _number(r"(\d+) connections in \d+ real seconds", said)
 
 
 def missing(*programs: str) -> str | None:
-    """Which of these is not here, and what would help; None: all are."""
+    """Return which of these programs are missing, with a hint, or None."""
     absent = [name for name in programs if shutil.which(name) is None]
     if not absent:
         return None
@@ -135,10 +137,10 @@ def missing(*programs: str) -> str | None:
 
 
 def _run(*command: str, stdin: str = "") -> tuple[str, float]:
-    """What a client says, and the CPU time in microseconds of its whole life, user and system."""
+    """Return a client's output, and the CPU microseconds, user and system, of its whole life."""
     if command[0] != ENGINE and (why := missing(command[0])):
         raise Spoilt(why)
-    # The guard becomes the client, so that this is the client's own end, and the usage all its own.
+    # The guard becomes the client, so that its end and its usage are the client's own.
     guarded = [ENGINE, "guard", "--core", str(client_core()), "--", *command]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as given:
         given.write(stdin)
@@ -164,7 +166,9 @@ def _run(*command: str, stdin: str = "") -> tuple[str, float]:
 
 
 def _all(requests: int, pattern: str, said: str) -> float:
-    """As many as were asked for: one that was not answered was paid for all the same."""
+    """Return the number of requests, after checking that all were answered, because an unanswered one cost CPU time
+    too.
+    """
     answered = _number(pattern, said)
     if answered != requests:
         raise Spoilt(f"{answered:.0f} of {requests} requests were answered")

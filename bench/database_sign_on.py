@@ -1,4 +1,4 @@
-"""Signing in to PostgreSQL by SCRAM: what Tollbar says that the server pays, beside an account by hand (`pgbench -C`).
+"""Signing in to PostgreSQL by SCRAM: the server's cost by Tollbar, compared with an account by hand (`pgbench -C`).
 Half a minute.
 """
 
@@ -18,25 +18,25 @@ from bench.figures import Figure, unmeasured
 from bench.work import SCRAM, core, running
 
 GOAL = 0.03
-# The two in turn, so that a moment of the machine is both's.
+# Taken in turn, so that both have the same moments.
 TURNS, CHUNKS, PGBENCH_S = 5, 4, 3
-# What is read by hand is known to clock ticks.
+# The account by hand has the resolution of clock ticks.
 CHUNK_S = 0.25
 USER, DATABASE, STATEMENT = "tollbar-client", "postgres", "select 1;\n"
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-# In /proc/PID/stat, behind the name: user and system time, its own and of the children that it waited for.
+# In /proc/PID/stat, after the name: user and system time, its own and that of waited-for children.
 TIMES = slice(11, 15)
 
 
 def figures() -> Iterator[Figure]:
-    """The server's CPU time of a sign-on, found in both ways."""
+    """Yield the server's CPU time of a sign-on, found in both ways."""
     if shutil.which("pgbench") is None:
         yield unmeasured("sign-on by SCRAM, the server's part by hand", "no pgbench: apt-get install postgresql")
         return
     here_ns, same_ns, pgbench_ns = _accounts()
     what = "sign-on by SCRAM, the server's part"
     yield Figure(f"{what}, by hand (/proc, the same sign-ons)", "", f"{same_ns / 1e3:.0f} µs", None)
-    # Another client, which makes the next connection while the server's process of the last one is still ending.
+    # Another client makes the next connection while the server's last process is still ending.
     yield Figure(f"{what}, by hand (/proc, pgbench -C)", "", f"{pgbench_ns / 1e3:.0f} µs", None)
     for by_hand_ns, of in ((same_ns, "by hand"), (pgbench_ns, "by hand under pgbench -C")):
         apart = here_ns / by_hand_ns - 1
@@ -45,15 +45,16 @@ def figures() -> Iterator[Figure]:
 
 
 def _accounts() -> tuple[float, float, float]:
-    """Of one sign-on: by the engine's account, by hand of the same ones, and by hand of pgbench's."""
+    """Return the cost of a sign-on: by the engine's account, by hand for the same sign-ons, and by hand for
+    pgbench's."""
     with ExitStack() as stack:
-        # By hand there is no telling what leads to a chunk from the chunk.
+        # An account by hand cannot separate a chunk from its lead-in.
         work = running(stack, SCRAM, seed=7, lead=False)
         folder, port = (work.work.task["store"]["server"][name] for name in ("socket", "port"))
         server = int(Path(folder, "data", "postmaster.pid").read_text().split()[0])
         scripts = Path(stack.enter_context(TemporaryDirectory()))
         (scripts / "statement.sql").write_text(STATEMENT)
-        # pgbench is not told the engine's own password: while it signs on, the role has another.
+        # pgbench must not get the engine's password: while it signs on, the role has another.
         password, verifier = secrets.token_hex(16), _verifier(folder, port)
         here, same, pgbench = [], [], []
         for _ in range(TURNS):
@@ -71,7 +72,7 @@ def _accounts() -> tuple[float, float, float]:
 
 
 def _transactions(folder: str, port: int, password: str, script: Path) -> int:
-    """How many connections pgbench made, one for each transaction, on the core of the server."""
+    """Return pgbench's number of connections, one for each transaction, made on the server's core."""
     command = ["pgbench", "-n", "-C", "-c", "1", "-T", str(PGBENCH_S), "-f", str(script), *_reached(folder, port, USER)]
     done = subprocess.run(
         [*_on_core(), *command], env=os.environ | {"PGPASSWORD": password}, capture_output=True, text=True, check=True
@@ -101,11 +102,11 @@ def _tell(folder: str, port: int, sql: str) -> str:
 
 
 def _verifier(folder: str, port: int) -> str:
-    """What the server has stored of the engine's password."""
+    """Return the server's stored verifier of the engine's password."""
     return _tell(folder, port, f"select rolpassword from pg_authid where rolname = '{USER}'")
 
 
 def _spent_ns(server: int) -> int:
-    """By hand: CPU time of the server's first process and of all that it waited for."""
+    """Return the CPU time of the server's first process and of all processes it waited for."""
     times = Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[TIMES]
     return sum(map(int, times)) * TICK_NS

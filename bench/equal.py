@@ -1,4 +1,4 @@
-"""Equal is equal: forty cells that differ in nothing that costs anything, twenty of nginx and twenty of a hash."""
+"""Equal is equal: forty cells without any difference in cost, twenty of nginx and twenty of a hash."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ bytes        = [{SIZES}]
 
 
 def figures(studies: Sequence[str] = (HASHES, HANDSHAKES)) -> Iterator[Figure]:
-    """How far from ×1 they come out, and how many of their intervals do not hold it."""
+    """Yield the distance of the ratios from ×1, and the number of intervals without it."""
     off: list[float] = []
     each: list[float] = []
     missed: list[str] = []

@@ -1,4 +1,4 @@
-"""A figure: what was measured, what it should be, and whether it is."""
+"""A figure: its subject, its goal, its value, and whether it meets the goal."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ ENGINE = str(SCRIPTS / "tollbar-engine")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table."""
+    """Line of the table."""
 
     what: str
     goal: str
     here: str
     met: bool | None
-    """None for a figure that has no goal and stands there for comparison: never for one that could not be measured."""
+    """Whether the goal is met. None: a figure for comparison without a goal, never an unmeasured one."""
 
 
 def unmeasured(what: str, why: object, goal: str = "(not measured)") -> Figure:
-    """A figure that could not be had: it misses its goal."""
+    """Return a figure that could not be measured, and so misses its goal."""
     return Figure(what, goal, str(why) or type(why).__name__, False)
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A command that ended: how long it took, the most memory it held itself, and what it said."""
+    """Ended command: its time, its own peak memory, and its output."""
 
     wall_s: float
-    """Infinite where it ended with another status than those that say that it did its work."""
+    """Seconds; infinite if the exit status is none of `done`."""
     memory_bytes: int
     status: int
     out: str
 
 
 def timed(*arguments: str, cwd: Path | None = None, done: Collection[int] = (0,)) -> Finished:
-    """Runs a command and watches its memory: its own, not that of the processes it starts.
+    """Run a command and watch its memory: its own, not that of the processes it starts.
 
-    `done` are the statuses of a command that did its work: one that crashed is not quick.
+    `done` are the statuses of a command that did its work, because a crash must not count as quick.
     """
     # A file, not a pipe: nothing reads while the clock runs, and a full pipe would stop the command.
     with tempfile.TemporaryFile("w+") as out:
@@ -65,7 +65,7 @@ def timed(*arguments: str, cwd: Path | None = None, done: Collection[int] = (0,)
 
 
 def ends_within(process_id: int, limit_s: float) -> bool:
-    """Whether a child ends in time; it is not waited for, because that would lose what it used."""
+    """Return whether a child ends in time, without waiting for it, which would lose its usage."""
     handle = os.pidfd_open(process_id)
     try:
         return bool(select.select([handle], [], [], limit_s)[0])
@@ -74,7 +74,7 @@ def ends_within(process_id: int, limit_s: float) -> bool:
 
 
 def peak_memory_bytes(process_id: int) -> int:
-    """The most memory a process has held so far."""
+    """Return the peak memory of a process until now."""
     try:
         status = Path(f"/proc/{process_id}/status").read_text()
     except OSError:

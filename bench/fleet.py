@@ -1,4 +1,4 @@
-"""Runs of a fleet, made up: ordinary run directories whose chunks, and so whose tolls, are known beforehand."""
+"""Made-up runs of a fleet: ordinary run directories with known chunks and tolls."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ bytes = ["64 B", "4 KiB"]
 """
 
 Cost = Callable[[Mapping[str, Value]], float]
-"""Nanoseconds per operation of a cell with these coordinates."""
+"""Function for the nanoseconds per operation of a cell with these coordinates."""
 
 
 def fingerprint(cpu: str, *, flags: tuple[str, ...] = FLAGS, **more: object) -> dict[str, Any]:
-    """A machine of this processor."""
+    """Return the fingerprint of a machine with this processor."""
     return {"cpu": cpu, "flags": list(flags), "cores": 4, "kernel": "6.1.0", "architecture": "x86_64", **more}
 
 
@@ -54,7 +54,10 @@ def run_of(
     quiet: bool = True,
     repeat: float = 1.0,
 ) -> Path:
-    """A run as it is when it has ended, but for its report; `repeat`: what a baseline's second cost is of its first."""
+    """Make a finished run without its report.
+
+    `repeat`: the ratio of a baseline's second cost to its first.
+    """
     planned = plan.make([study.read(name, text, where=name)], seed=seed)
     store = results.create(planned, parent, command=("tollbar", "run", name), libraries=(), fingerprint=machine,
                            best_probe_ns=QUIET_NS[0])  # fmt: skip
@@ -87,7 +90,7 @@ def run_of(
 
 
 def like(run: Path, to: Path, machine: Mapping[str, Any], seed: int) -> Path:
-    """A run like another: of this machine, its tolls and nothing else somewhat otherwise."""
+    """Copy a run to this machine, with slightly different tolls."""
     shutil.copytree(run, to)
     for name in ("run.json", FILE):
         (to / name).unlink()

@@ -1,7 +1,7 @@
-"""Fleets on clusters made up here, struck at random moments and gone on with: what is left, and what is lost.
+"""Fleets on simulated clusters, struck at random moments and resumed: leftovers and losses.
 
-Of each kill a line is printed as soon as it is known. A node is killed by the process that holds its machine, as if it
-lost its power; the raylet, which is Ray's own part of it, by SIGKILL; the network by taking the machine off its bridge.
+Each kill is printed as soon as it is known. A node is killed by the process that holds its machine, as in a power cut;
+the raylet, Ray's own part of it, by SIGKILL; the network by taking the machine off its bridge.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ BLOCKS = 48
 # A baseline, its repeat, and one more cell.
 TRIALS = 3 * BLOCKS
 WHOLE = [TRIALS] * NODES
-# The status of a command whose nodes are all done.
+# Status of a command whose nodes are all done.
 DONE = 0
-# From a node's beginning: somewhat less than both take.
+# From a node's beginning: slightly less than both nodes take.
 SPREAD_S = 14.0
-# So many fleets for each kill: a few were done before theirs, and where most are nothing is struck as it should be.
+# Limit of fleets for each kill: some fleets finish before their kill, and if most do, the strikes are mistimed.
 MOST_FLEETS = 3
 # A node that is off the network is lost once it has not answered for a minute.
 LIMIT_S = 300.0
@@ -56,17 +56,17 @@ rounds = 4
 
 @dataclass
 class Kill:
-    """What became of one fleet."""
+    """Outcome of one fleet."""
 
     way: str
     node: str = ""
-    """The one that was measuring."""
+    """Name of the node that was measuring."""
     after_s: float = 0.0
-    """From its beginning."""
+    """Seconds from the node's beginning."""
     committed: int = 0
-    """Trials that were on a disk then."""
+    """Trials on a disk at that moment."""
     statuses: list[int | None] = field(default_factory=list)
-    """Of the command that was struck, and of the one that went on."""
+    """Exit statuses of the struck command, and of the resumed one."""
     left: list[str] = field(default_factory=list)
     lost: int = 0
     unfinished: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Kill:
 
 
 def figures(kills: int = KILLS, seed: int = SEED) -> Iterator[Figure]:
-    """A node, the driver, a raylet and the network between them, in turn."""
+    """Strike a node, the driver, a raylet and the network between them, in turn, and yield the figures."""
     found: list[Kill] = []
     fleets = 0
     while len(found) < kills and fleets < MOST_FLEETS * kills:
@@ -104,14 +104,14 @@ def figures(kills: int = KILLS, seed: int = SEED) -> Iterator[Figure]:
 
 
 def _struck(ground: Ground, way: str, chance: random.Random) -> Kill | None:
-    """One fleet; None where it was done before it was struck."""
+    """Strike one fleet; return None if it was done before."""
     (ground.folder / "spin.toml").write_text(SPIN)
     driver = ground.start("spin.toml", "--blocks", BLOCKS, "--cluster", "ray", "--simulate", NODES)
     kill = Kill(way)
     while not (begun := _measuring(ground)) and driver.poll() is None:
         time.sleep(POLL_S)
     began_s = time.monotonic()
-    # Taking turns, one of them always is but for a moment.
+    # Nodes take turns, so one of them is measuring except for a moment.
     with suppress(subprocess.TimeoutExpired):
         driver.wait(chance.uniform(0.0, SPREAD_S))
     ground.under_way(driver)
@@ -122,7 +122,7 @@ def _struck(ground: Ground, way: str, chance: random.Random) -> Kill | None:
     before = _committed(ground)
     kill.committed = sum(map(len, before.values()))
     struck = WAYS[way](driver, kill.node)
-    # What was done meanwhile could not be struck.
+    # A fleet that finished meanwhile could not be struck.
     was_at_work = driver.poll() is None and _measuring(ground) == kill.node
     if not struck and was_at_work:
         kill.unfinished.append("nothing was struck")
@@ -133,7 +133,7 @@ def _struck(ground: Ground, way: str, chance: random.Random) -> Kill | None:
     if kill.statuses == [DONE] and not is_whole:
         kill.unfinished.append("what was not whole was called done")
     kill.left += _left(ground)
-    # One that survived it whole has nothing to go on with.
+    # A fleet that survived whole has nothing to resume.
     for directory in () if is_whole else ground.folder.glob("runs/*-fleet"):
         _ended(ground.start("--resume", directory), kill)
         kill.left += _left(ground)
@@ -188,12 +188,12 @@ def _measuring(ground: Ground) -> str | None:
 
 
 def _committed(ground: Ground) -> Mapping[tuple[str, str], set[Kept]]:
-    """The trials of each node's runs: those that are home, and those that the node has by itself."""
+    """Return the trials of each node's runs: those at home, and those on the node."""
     found: dict[tuple[str, str], set[Kept]] = {}
     folders = {"runs/*-fleet/*/*/results.sqlite": -3, ".cache/tollbar/fleet/*/*/runs/*/results.sqlite": -5}
     for pattern, node in folders.items():
         for path in ground.folder.glob(pattern):
-            # It may be made just now.
+            # The file may just be being made.
             with suppress(sqlite3.OperationalError):
                 found.setdefault((path.parts[node], path.parent.name), set()).update(trials_of(path.parent))
     return found
@@ -204,7 +204,7 @@ def _counts(committed: Mapping[tuple[str, str], set[Kept]]) -> list[int]:
 
 
 def _named(driver: subprocess.Popen[bytes], words: str, host: str) -> list[int]:
-    """The processes of these words on a made-up machine."""
+    """Return the processes with these words on a simulated machine."""
     found = []
     for pid in proc.tree(driver.pid):
         try:
@@ -218,7 +218,7 @@ def _named(driver: subprocess.Popen[bytes], words: str, host: str) -> list[int]:
 
 
 def _kill(pids: list[int]) -> list[int]:
-    """Those of these that were there to be killed."""
+    """Kill these processes, and return those that still existed."""
     struck = []
     for pid in pids:
         with suppress(ProcessLookupError):
@@ -240,7 +240,7 @@ def _end_raylet(driver: subprocess.Popen[bytes], node: str) -> list[int]:
 
 
 def _cut(driver: subprocess.Popen[bytes], node: str) -> list[int]:
-    """Takes it off the network, which it is not told."""
+    """Take a node off the network without notice."""
     # The hub's address is the first.
     cable = f"cable{int(node.rpartition('-')[2]) + 1}"
     hubs = _named(driver, "sleep infinity", "hub")

@@ -1,5 +1,6 @@
-"""What parses bytes of others, fuzzed: `python -m bench.fuzz --for 1h`, or some targets by name; `--keep` keeps in the
-corpora what covers something new, and each crash; `--cover` says which lines of the parsers the corpora reach.
+"""Fuzzing of the engine's parsers of foreign bytes: `python -m bench.fuzz --for 1h`, or some targets by name; `--keep`
+adds inputs that cover new code to the corpora, and each crash; `--cover` prints which lines of the parsers the corpora
+reach.
 
 libFuzzer, linked into the engine by its feature `fuzz`, and guided by instrumentation of rustc's stable options.
 """
@@ -38,14 +39,14 @@ INSTRUMENTED = " ".join([
 ])  # fmt: skip
 MOST_BYTES = 4096
 HANG_S = 1
-# libFuzzer reads the wall clock, which goes on where other programs have the core: what it calls slow is tried again
-# for its CPU time. No other programs are the reason where it takes so much longer: then it waits for what never comes.
+# libFuzzer reads the wall clock, which goes on while other programs have the core, so its slow inputs are tried again
+# for their CPU time. An input that takes this long does not wait for other programs: it hangs.
 GIVEN_UP_S = 30
-# Of each corpus in the repository, as base64.
+# For each corpus in the repository, in base64.
 MOST_KEPT = 11_000
-# Where rustup puts LLVM's programs: those of the LLVM that is in its rustc.
+# Folder in which rustup puts LLVM's programs, of the LLVM in its rustc.
 WITH_RUSTC = Path("lib", "rustlib", HOST, "bin")
-# Others may have a version in their names.
+# Other installations may have a version in the names.
 LLVM = ("", "-22", "-21", "-20", "-19")
 PARSERS = (
     "contract.rs", "http/head.rs", "http/request.rs", "http/response.rs", "runner.rs", "serve/routes.rs",
@@ -54,7 +55,7 @@ PARSERS = (
     "store/postgresql/answer.rs", "store/postgresql/client.rs", "store/postgresql/login.rs", "store/mariadb/client.rs",
 )  # fmt: skip
 
-# Functions in these files that read nothing of others, or read it from a connection that no target makes.
+# Functions in these files that parse no foreign bytes, or read them from a connection that no target makes.
 # docs/testing.md has the reasons.
 UNFED = {
     "contract.rs": ("bytes_if_given", "accept", "refuse", "leave", "refusal"),
@@ -73,16 +74,16 @@ UNFED = {
 
 @dataclass(frozen=True)
 class Fuzzed:
-    """What came of one target."""
+    """Outcome of one target."""
 
     target: str
     inputs: int
     fault: str | None
-    """Of the input that ended it; or why it was not fuzzed to the end."""
+    """Fault of the input that ended it, or the reason why fuzzing ended early."""
 
 
 def build(*flags: str) -> Path:
-    """The engine that fuzzes, with more flags for its own code."""
+    """Build the engine that fuzzes, with more flags for its own code."""
     words = ["rustc", "--profile", "fuzz", "--features", "fuzz", "--bin", "tollbar-engine", "--locked"]
     environment = {**os.environ, "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS": INSTRUMENTED}
     command = ["cargo", *words, "--quiet", "--target", HOST, "--", *flags]
@@ -91,7 +92,7 @@ def build(*flags: str) -> Path:
 
 
 def unpack(target: str, folder: Path) -> Path:
-    """The inputs that are kept of a target, a file each."""
+    """Write the kept inputs of a target, a file each."""
     corpus = folder / target
     corpus.mkdir()
     for number, line in enumerate((CORPORA / target).read_text().split()):
@@ -100,14 +101,14 @@ def unpack(target: str, folder: Path) -> Path:
 
 
 def libfuzzer(program: Path, target: str, *words: str | Path, **more: str) -> tuple[int, str]:
-    """With which status libFuzzer ends, and what it says."""
+    """Return libFuzzer's exit status and output."""
     environment = {**os.environ, "TOLLBAR_FUZZ": target, **more}
     done = subprocess.run([program, *words], env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     return done.returncode, done.stderr.decode(errors="replace")
 
 
 def fuzz(target: str, program: Path, folder: Path, limits: Sequence[str], keep: bool) -> Fuzzed:
-    """One target, within these limits of libFuzzer's."""
+    """Fuzz one target within these limits of libFuzzer's."""
     corpus, found = unpack(target, folder), folder / f"{target}.found-"
     own = (
         "-print_final_stats=1",
@@ -129,7 +130,7 @@ def fuzz(target: str, program: Path, folder: Path, limits: Sequence[str], keep: 
             with (CORPORA / target).open("a") as kept:
                 kept.writelines(f"{line}\n" for line in lines)
     elif inputs == 0 or (status and all("slow-unit-" in path.name for path in named)):
-        # Such as one that the kernel ended for its memory: what is slow ends nothing.
+        # For example if the kernel ended it for its memory; a slow input ends nothing.
         fault = f"status {status} after {inputs:,} inputs, and no input is named: {said.strip().splitlines()[-1:]}"
     elif keep:
         pack(target, program, corpus, folder)
@@ -137,12 +138,13 @@ def fuzz(target: str, program: Path, folder: Path, limits: Sequence[str], keep: 
 
 
 def is_slow_alone(path: Path, found: Path) -> bool:
-    """Whether an input that was found is nothing but slow."""
+    """Return whether an input was reported only as slow."""
     return path.name.removeprefix(found.name).startswith(("slow-unit-", "timeout-"))
 
 
 def is_hang(program: Path, target: str, path: Path) -> bool:
-    """Whether an input takes more than a second of CPU time, with the start of the program; or never ends, or well."""
+    """Return whether an input takes more than a second of CPU time, with the program's start, or never ends, or
+    fails."""
     one = subprocess.Popen(
         [program, path],
         env={**os.environ, "TOLLBAR_FUZZ": target},
@@ -157,7 +159,7 @@ def is_hang(program: Path, target: str, path: Path) -> bool:
 
 
 def pack(target: str, program: Path, corpus: Path, folder: Path) -> None:
-    """Keeps what covers something that what is kept does not: the shortest first, as far as there is room."""
+    """Keep inputs that cover code which the kept ones do not: the shortest first, while there is room."""
     kept = (CORPORA / target).read_text().split()
     smaller, before = folder / f"{target}.merged", folder / f"{target}.before"
     smaller.mkdir()
@@ -177,10 +179,10 @@ def pack(target: str, program: Path, corpus: Path, folder: Path) -> None:
 
 
 def run(targets: Sequence[str], limits: Sequence[str], keep: bool = False) -> Iterator[Fuzzed]:
-    """Each target, as many at once as there are cores."""
+    """Fuzz each target, with one process for each core."""
     with tempfile.TemporaryDirectory(prefix="tollbar-fuzz-") as name:
         folder = Path(name)
-        # Of its own: a build while it fuzzes would replace it.
+        # A copy, because a build while it fuzzes would replace it.
         program = Path(shutil.copy(build(), folder / "tollbar-engine"))
         one = partial(fuzz, program=program, folder=folder, limits=limits, keep=keep)
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
@@ -188,7 +190,7 @@ def run(targets: Sequence[str], limits: Sequence[str], keep: bool = False) -> It
 
 
 def llvm() -> tuple[str, str]:
-    """llvm-profdata and llvm-cov of one version, for the one reads what the other writes: rustc's own first."""
+    """Return llvm-profdata and llvm-cov of one version, rustc's own first, because one reads the other's output."""
     said = subprocess.run(["rustc", "--print", "sysroot"], cwd=ENGINE, capture_output=True, text=True, check=True)
     path = os.pathsep.join([str(Path(said.stdout.strip()) / WITH_RUSTC), os.environ.get("PATH", os.defpath)])
     for version in LLVM:
@@ -201,7 +203,7 @@ def llvm() -> tuple[str, str]:
 
 
 def covered() -> dict[str, tuple[int, int]]:
-    """Of each parser's file: lines that the corpora reach, and lines; its tests are not built."""
+    """Return for each parser's file the lines that the corpora reach, and all lines; tests are not built."""
     profdata, cov = llvm()
     with tempfile.TemporaryDirectory(prefix="tollbar-fuzz-") as name:
         folder = Path(name)
@@ -220,7 +222,7 @@ def covered() -> dict[str, tuple[int, int]]:
 
 
 def counted(name: str, said: str) -> tuple[int, int]:
-    """Of a file, by what llvm-cov says: lines that were reached, and lines, but for those of `UNFED`."""
+    """Return a file's reached lines and lines by llvm-cov, without those of `UNFED`."""
     path = ENGINE / "src" / name
     of_file = said.partition(f"SF:{path}\n")[2].partition("end_of_record")[0]
     counts = {int(line): int(count) for line, count in re.findall(r"^DA:(\d+),(\d+)", of_file, re.MULTILINE)}
@@ -231,7 +233,7 @@ def counted(name: str, said: str) -> tuple[int, int]:
 
 
 def lines_of(function: str, text: str) -> range:
-    """The lines of a function, as rustfmt sets it: from 1."""
+    """Return the lines of a function as rustfmt sets it, counted from 1."""
     found = re.search(rf"^( *)(?:pub )?fn {function}\b.*?^\1\}}$", text, re.MULTILINE | re.DOTALL)
     if found is None:
         sys.exit(f"error: no function `{function}` among those that nothing is fed to")
@@ -240,7 +242,7 @@ def lines_of(function: str, text: str) -> range:
 
 
 def figures(inputs: int = 10_000_000) -> Iterator[Figure]:
-    """So many inputs, in equal parts of all targets."""
+    """Fuzz this number of inputs, in equal parts of all targets, and yield the figures."""
     done = [*run(TARGETS, [f"-runs={inputs // len(TARGETS) + 1}"])]
     faults = [f"{one.target}: {one.fault}" for one in done if one.fault]
     total = sum(one.inputs for one in done)
@@ -257,13 +259,13 @@ def figures(inputs: int = 10_000_000) -> Iterator[Figure]:
 
 
 def seconds(said: str) -> float:
-    """A time that may be hours."""
+    """Return a time in seconds, which may be given in hours."""
     hours = re.fullmatch(r"([\d.]+) ?h", said)
     return float(hours[1]) * 3600 if hours else units.seconds(said)
 
 
 def main() -> None:
-    """Fuzzes for some time; the exit status is 1 where something was found."""
+    """Fuzz for some time; the exit status is 1 if something was found."""
     parser = argparse.ArgumentParser(prog="python -m bench.fuzz", description=__doc__)
     parser.add_argument("--for", dest="time", default="1 min", help="for all targets together, as in 1h")
     parser.add_argument("--keep", action="store_true", help="keep what covers something new, and crashes")

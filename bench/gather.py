@@ -1,4 +1,4 @@
-"""Gather: two hundred runs of a thousand tolls each, read, set side by side and written as a page; some 40 s."""
+"""Gather: two hundred runs of a thousand tolls each, read, compared and written as a page; some 40 s."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bench.fleet import FLAGS, fingerprint, like, run_of
 
 RUNS = 200
 SECONDS_GOAL, MEGABYTES_GOAL = 10.0, 5.0
-# As many machines as runs: a page of runs of few machines is lighter.
+# Each run is of another machine, because kernels differ: a page of few machines is lighter.
 PROCESSORS = 20
-# So many that eleven choices beside their baseline, by two providers, have a thousand tolls and some.
+# Eleven choices with their baseline, by two providers, make a thousand tolls and some with this number of sizes.
 SIZES = 46
 TEXT = """
 question  = "What does a hash cost?"
@@ -28,7 +28,7 @@ bytes = [{sizes}]
 
 
 def figures() -> Iterator[Figure]:
-    """How long it takes and how heavy the page is, of runs as they end."""
+    """Yield the time, and the size of the page, for runs in their final state."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         first = run_of(folder / "first", fingerprint("Example CPU 1"), _cost, text=TEXT.format(sizes=_sizes()))

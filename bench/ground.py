@@ -1,4 +1,4 @@
-"""A place for runs that something ends, where whatever is left of them is found."""
+"""A place for runs that are ended by force, and the search for their leftovers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollbar.core import proc
 from tollbar.lab.servers import sandbox
 
 SERVERS = ("embedded", "nginx", "httpd")
-# So few that a batch is mostly starts and ends, where most can go wrong.
+# Few, so that a batch is mostly starts and ends, where most can go wrong.
 ROUNDS = 4
 
 STUDY = """
@@ -47,8 +47,8 @@ rounds = {rounds}
 blocks = {blocks}
 """
 
-# Cells that between them need every server that users sign in with; those of a directory have one account, a member of
-# groups, since the others ask for more of them.
+# Cells that together need every server that users sign in with; those of a directory have one account, a member of
+# groups, because the others ask for more of them.
 EVERY_SERVER = """
 question  = "What is left of all of this?"
 family    = "web-auth"
@@ -97,49 +97,49 @@ chunk  = "2 ms"
 rounds = 4
 blocks = BLOCKS
 """
-# Those that stand behind httpd and nginx there.
+# Services behind httpd and nginx there.
 SERVICES = ("samba", "mit", "postgresql", "gssproxy", "authenticator")
-# Of these there is a process from the first proof that needs it to the end of the run; web servers come and go.
+# Each has a process from the first proof that needs it to the end of the run; web servers come and go.
 PROGRAMS = {"samba": r"/samba\b", "krb5kdc": r"/krb5kdc\b", "slapd": r"/slapd\b", "postgres": r"/postgres\b"}
 
-# What was killed is gone within milliseconds; a busy machine may take its time.
+# A killed process is gone within milliseconds; a busy machine may take longer.
 PATIENCE_S = 60.0
 # A shell that starts a program in the background has it ignore this signal, and its children inherit that.
 USUAL = ("env", "--default-signal=QUIT")
-# It ends only what hangs: a run of seconds takes minutes where other programs have the cores.
+# Limit for hangs alone: a run of seconds takes minutes on a busy machine.
 RUN_LIMIT_S = 600.0
-# A run of seconds is looked at some times, and hardly disturbed by that.
+# A few looks at a run of seconds hardly disturb it.
 NOTED_EVERY_S = 0.5
 
 
 @dataclass
 class Ground:
-    """A place for runs, with temporary files of their own, whose orphans all become children of this process."""
+    """Place for runs, with temporary files of their own, whose orphans all become children of this process."""
 
     folder: Path
     children: frozenset[int]
-    """Those that this process had before."""
+    """Children that this process had before."""
     user: int | None = None
     ports: set[str] = field(default_factory=set)
-    """Sockets of some run that anything could be sent to."""
+    """Sockets of a run that accept connections or packets."""
     memory: set[str] = field(default_factory=set)
     """Shared memory that processes of some run had mapped: files, and segments of System V's kind."""
     spaces: set[str] = field(default_factory=set)
-    """Name spaces that processes of some run had, and this one has not."""
+    """Name spaces of some run's processes other than this process's own."""
 
     @property
     def temporary(self) -> Path:
-        """What the runs take for the system's place for temporary files."""
+        """Return the runs' place for temporary files."""
         return self.folder / "tmp"
 
     @property
     def cache(self) -> Path:
-        """Where runs keep what they have prepared or built."""
+        """Return the place where runs keep prepared state and builds."""
         return Path(os.environ.get("XDG_CACHE_HOME", self.folder / ".cache"))
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of runs: temporary files and a home of their own.
+        """Return the runs' environment: temporary files and a home of their own.
 
         pip asks for rustc's version when it installs something, and rustup makes a folder in a home that has none.
         """
@@ -148,17 +148,17 @@ class Ground:
 
     @property
     def runs(self) -> list[Path]:
-        """The runs that were begun here."""
+        """Return the runs that were begun here."""
         return sorted(path.parent for path in (self.folder / "runs").glob("*/run.json"))
 
     def study(self, blocks: int, servers: Sequence[str] = SERVERS, *, rounds: int = ROUNDS) -> Path:
-        """A study of a cell for each server."""
+        """Write a study of a cell for each server."""
         path = self.folder / f"left-{blocks}-{rounds}-{len(servers)}.toml"
         path.write_text(STUDY.format(servers=json.dumps(servers), blocks=blocks, rounds=rounds))
         return path
 
     def study_of_every_server(self, blocks: int) -> Path:
-        """A study whose cells need all of them."""
+        """Write a study whose cells need all servers."""
         path = self.folder / f"every-{blocks}.toml"
         path.write_text(EVERY_SERVER.replace("BLOCKS", str(blocks)))
         return path
@@ -171,7 +171,7 @@ class Ground:
         stdin: int | IO[bytes] | None = None,
         stdout: int | None = None,
     ) -> subprocess.Popen[bytes]:
-        """`tollbar run`, as a user types it, but for what is put before it; its document is kept in a file."""
+        """Start `tollbar run` as a user types it, after the words in `before`; its document is kept in a file."""
         words = [*USUAL, *before, *([] if stdout else [TOLLBAR]), "run", *map(str, arguments), "--json", "--no-report"]
         with open(self.folder / "output", "wb") as output, open(self.folder / "said.json", "wb") as said:
             return subprocess.Popen(
@@ -184,7 +184,8 @@ class Ground:
             )
 
     def finish(self, *arguments: object) -> int:
-        """The exit status of a run that is left to end, whose ports, memory and name spaces are noted meanwhile."""
+        """Return the exit status of a run that ends by itself, recording its ports, memory and name spaces
+        meanwhile."""
         run = self.start(*arguments)
         deadline = time.monotonic() + RUN_LIMIT_S
         while time.monotonic() < deadline:
@@ -194,11 +195,11 @@ class Ground:
         return run.wait(0)
 
     def output(self) -> str:
-        """What the last run said."""
+        """Return the output of the last run."""
         return (self.folder / "output").read_text()
 
     def under_way(self, run: subprocess.Popen[bytes]) -> list[str]:
-        """The programs that this run has going, whose ports, shared memory and name spaces are noted."""
+        """Return the running programs of this run, recording their ports, shared memory and name spaces."""
         pids = proc.tree(run.pid)
         self.memory |= {memory for pid in pids for memory in mapped(pid)}
         self.spaces |= {space for pid in pids for space in spaces(pid)} - spaces(os.getpid())
@@ -207,12 +208,12 @@ class Ground:
         return [name for pid in pids[1:] if (name := program(pid))]
 
     def descendants(self) -> set[int]:
-        """All processes below this one, but for those that it had before and whatever they start."""
+        """Return all processes below this one, except those it had before and their children."""
         children = set(proc._children(os.getpid())) - self.children
         return {pid for child in children for pid in proc.tree(child)}
 
     def left(self, *expected: str) -> dict[str, object]:
-        """Whatever is left of all runs beside these directories, once all have had their time to end."""
+        """Return everything left of all runs except these directories, once all have had their time to end."""
         deadline = time.monotonic() + PATIENCE_S
         while (left := self._left(expected)) != NOTHING and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -239,9 +240,9 @@ PR_SET_CHILD_SUBREAPER = 36
 
 @contextlib.contextmanager
 def a_ground(prefix: str = "survivors-") -> Iterator[Ground]:
-    """A ground in a place that a server's workers can pass, with all that is left on it ended and removed.
+    """Yield a ground in a place that a server's workers can enter, and end and remove everything left on it.
 
-    Its name begins with `prefix`, which is short where sockets are made in it: their paths may have 107 letters.
+    Its name begins with `prefix`, which is short if sockets are made in it: their paths may have 107 letters.
     """
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=sandbox.folder_for_all()))
     folder.chmod(0o755)
@@ -265,7 +266,7 @@ NOTHING: dict[str, object] = {kind: [] for kind in KINDS}
 
 
 def program(pid: int) -> str:
-    """What a process runs, in a few words; nothing, where it is gone or dead."""
+    """Return a process's command in a few words, or an empty string if it is gone or dead."""
     with contextlib.suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
         if words != [""]:
@@ -274,7 +275,7 @@ def program(pid: int) -> str:
 
 
 def mentioning(path: str) -> set[int]:
-    """Processes that have to do with this path: by their command, the place they are in, or what they have open."""
+    """Return processes related to this path by their command, their working directory, or their open files."""
     found = set()
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
@@ -289,14 +290,16 @@ def mentioning(path: str) -> set[int]:
     return found
 
 
-# Of a socket that has no connection, which for UDP is one that any program may send to.
+# State of an unconnected socket, to which any program may send by UDP.
 UNCONNECTED = "07"
-# What the kernel says of a socket of its own kind that accepts connections: its flag and its inode's column.
+# Flag of a Unix socket that accepts connections, and the column of its inode.
 ACCEPTS, UNIX_INODE = "00010000", 6
 
 
 def listening() -> set[str]:
-    """The inode of every socket that anything may be sent to: TCP and UDP of both kinds of address, and Unix."""
+    """Return the inode of every socket that accepts connections or packets: TCP and UDP of both kinds of address, and
+    Unix.
+    """
     found = set()
     for kind, state in (("tcp", proc.LISTENING), ("udp", UNCONNECTED)):
         for table in (Path(f"/proc/net/{kind}"), Path(f"/proc/net/{kind}6")):
@@ -306,16 +309,16 @@ def listening() -> set[str]:
     return found | {fields[UNIX_INODE] for fields in lines if fields[3] == ACCEPTS}
 
 
-# Where Linux keeps shared memory that has a name.
+# Linux's folder of named shared memory.
 NAMED_MEMORY = "/dev/shm/"
 
 
 def mapped(pid: int) -> set[str]:
-    """The shared memory that a process has mapped: the paths of files, and the numbers of segments."""
+    """Return the shared memory that a process has mapped: paths of files, and numbers of segments."""
     found = set()
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            # Addresses, rights, offset, device, inode, and what it is.
+            # Addresses, rights, offset, device, inode, and path.
             fields = line.split(maxsplit=5)
             name = fields[5] if len(fields) > 5 else ""
             if name.startswith(NAMED_MEMORY):
@@ -326,13 +329,13 @@ def mapped(pid: int) -> set[str]:
 
 
 def shared_memory() -> set[str]:
-    """All that there is on this machine."""
+    """Return all shared memory on this machine."""
     segments = {line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
     return segments | {f"{NAMED_MEMORY}{name}" for name in os.listdir(NAMED_MEMORY)}
 
 
 def spaces(pid: int) -> set[str]:
-    """The name spaces of a process."""
+    """Return the name spaces of a process."""
     found = set()
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/ns"):
@@ -341,19 +344,19 @@ def spaces(pid: int) -> set[str]:
 
 
 def all_spaces(known: set[str]) -> list[str]:
-    """Those of these that any process has, with that: the kernel gives their numbers again, to whatever is next."""
+    """Return which of these name spaces a process has, with that process, because the kernel reuses their numbers."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return sorted(f"{space} of {program(pid)}" for pid in pids for space in spaces(pid) & known)
 
 
 def mounts(folder: Path) -> list[str]:
-    """What is mounted in this folder, as is a name space that is to outlive its processes."""
+    """Return the mounts in this folder, among them name spaces kept alive after their processes."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
     return [line for line in lines if f" {folder}/" in line]
 
 
 class Kept(NamedTuple):
-    """A trial as it is on the disk."""
+    """Trial as stored on the disk."""
 
     order: int
     study: str
@@ -364,7 +367,7 @@ class Kept(NamedTuple):
     outcome: str
     reason: str | None
     observed: str
-    """All that was seen of its chunks."""
+    """Observations of its chunks, as JSON."""
 
 
 TRIALS = """
@@ -375,25 +378,25 @@ from trial order by ord
 
 
 def trials_of(run: Path) -> list[Kept]:
-    """A run's trials in the order they were made, from a database that is whole."""
+    """Return a run's trials in order of measurement, after an integrity check of the database."""
     with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
         assert [("ok",)] == database.execute("pragma integrity_check").fetchall()
         return [Kept(*row) for row in database.execute(TRIALS)]
 
 
 def cells_of(run: Path) -> list[tuple[str | None, str | None]]:
-    """Outcome and reason of each cell; None where it is not proved yet."""
+    """Return outcome and reason of each cell, or None before its proof."""
     with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
         return database.execute("select outcome, reason from cell order by position").fetchall()
 
 
 def failed_of(trials: Sequence[Kept]) -> list[Kept]:
-    """Those that left no cost because a part of them was killed."""
+    """Return the trials that failed because a part of them was killed."""
     return [trial for trial in trials if trial.outcome != "ok" and "was ended by SIGKILL" in (trial.reason or "")]
 
 
 def until(found: Callable[[], object], run: subprocess.Popen[bytes]) -> None:
-    """Waits for something that the run is to do."""
+    """Wait for an event of the run."""
     deadline = time.monotonic() + RUN_LIMIT_S
     while not found():
         assert run.poll() is None, "the run ended before that"
@@ -402,5 +405,5 @@ def until(found: Callable[[], object], run: subprocess.Popen[bytes]) -> None:
 
 
 def trials_there(ground: Ground) -> bool:
-    """Whether a trial is on the disk."""
+    """Return whether a trial is on the disk."""
     return bool(ground.runs) and bool(trials_of(ground.runs[-1]))

@@ -1,4 +1,4 @@
-"""Load: our client beside wrk, h2load, ab and `openssl s_time` at one nginx; and whether it is ever the bottleneck.
+"""Load: our client compared with wrk, h2load, ab and `openssl s_time` at one nginx, and its saturation.
 
 About two minutes. Load clients on one core, servers on another, all over loopback.
 """
@@ -34,11 +34,11 @@ from tollbar.lab.workloads.request import load_record
 USERS = 16
 BYTES = 4096
 PATH = f"/bytes/{BYTES}"
-# Of one round: half a second each on a machine that does nothing else.
+# For one round: half a second each on an idle machine.
 REQUESTS = 60_000
 HANDSHAKES = 1000
 CONNECTIONS = 10_000
-# What a process may have open besides its connections.
+# A process's open files besides its connections.
 OTHER_FILES = 200
 
 KEEP_ALIVE_GOAL = 0.85
@@ -58,7 +58,7 @@ CERTIFICATES = ("rsa-2048", "rsa-3072", "rsa-4096", "ecdsa-p256")
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """A full handshake, and how each client is told to make it."""
+    """Full handshake, with each client's options for it."""
 
     name: str
     settings: Settings
@@ -84,7 +84,7 @@ STATIC_RSA = _of_tls_12(
 
 
 def figures() -> Iterator[Figure]:
-    """Client CPU for a request and for a handshake, saturation, connections held, and the embedded server."""
+    """Yield client CPU for a request and for a handshake, saturation, connections held, and the embedded server."""
     try:
         nginx, embedded = contestant_of("nginx", "libcrypto"), contestant_of("embedded", "aws-lc")
         with Sandbox() as sandbox:
@@ -102,13 +102,16 @@ def figures() -> Iterator[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A server that is here, and the library it runs on."""
+    """Installed server, and the library it runs on."""
 
     found: Installed
     provider: Provider
 
     def start(self, sandbox: Sandbox, settings: Settings) -> StartedServer:
-        """Raises NotStarted."""
+        """Start the server.
+
+        Raises NotStarted.
+        """
         return driver.start(
             sandbox, tls.request(sandbox, self.found, self.provider, settings), machine.measuring_core()
         )
@@ -122,7 +125,7 @@ def contestant_of(name: str, provider: str) -> Contestant:
 
 
 def _keep_alive(nginx: Contestant, sandbox: Sandbox) -> Iterator[Figure]:
-    """Plain requests of 4 KiB on connections that stay."""
+    """Compare plain requests of 4 KiB on kept connections."""
     with nginx.start(sandbox, PLAINTEXT) as server:
         url = f"http://{server.address}{PATH}"
         measured = in_turn(
@@ -140,7 +143,7 @@ def _keep_alive(nginx: Contestant, sandbox: Sandbox) -> Iterator[Figure]:
 
 
 def _handshake(nginx: Contestant, sandbox: Sandbox, handshake: Handshake) -> Iterator[Figure]:
-    """A connection, a full handshake, 4 KiB, and its end."""
+    """Compare a connection with a full handshake, 4 KiB, and its end."""
     with nginx.start(sandbox, handshake.settings) as server:
         load = load_of(server, sandbox, handshake.settings, "new")
         measured = in_turn({"ours": partial(ours, load, HANDSHAKES), **_rivals(server, handshake)})
@@ -149,7 +152,9 @@ def _handshake(nginx: Contestant, sandbox: Sandbox, handshake: Handshake) -> Ite
 
 
 def _static_rsa(nginx: Contestant, sandbox: Sandbox) -> Iterator[Figure]:
-    """The same where ours needs a libssl: the newest that is here, as in the lab; and the system's, as theirs."""
+    """Compare handshakes for which ours needs a libssl: the newest installed one, as in the lab; and the system's, as
+    theirs.
+    """
     newest = libraries.libcryptos().get("psycopg")
     with nginx.start(sandbox, STATIC_RSA.settings) as server:
         load = load_of(server, sandbox, STATIC_RSA.settings, "new")
@@ -176,10 +181,10 @@ def _rivals(server: StartedServer, handshake: Handshake) -> dict[str, Contender]
 
 
 def _saturation(nginx: Contestant, sandbox: Sandbox) -> Figure:
-    """How much of the time the server had work.
+    """Return the figure of the server's busy time.
 
-    It works, or waits for its core while another program has it. No program is kept off the client's
-    core either, so that of each cell the best round counts: others can only take from it.
+    It works, or waits for its core while another program has it. Other programs use the client's core too, and can only
+    take from the server's load, so the best round of each cell counts.
     """
     wanted: dict[str, list[float]] = {}
     had: dict[str, list[float]] = {}
@@ -205,7 +210,10 @@ def _saturation(nginx: Contestant, sandbox: Sandbox) -> Figure:
 
 
 def _shares(server: StartedServer, load: Mapping[str, Any]) -> tuple[float, float]:
-    """Which shares of a time well inside the load the server works, and waits for its core. Raises Spoilt."""
+    """Return the shares of a time well inside the load in which the server works, and waits for its core.
+
+    Raises Spoilt.
+    """
     with ThreadPoolExecutor(1) as beside:
         loaded = beside.submit(_asked, load, 0.6)
         time.sleep(0.2)
@@ -218,7 +226,7 @@ def _shares(server: StartedServer, load: Mapping[str, Any]) -> tuple[float, floa
 
 
 def _scheduled_ns(server: StartedServer) -> tuple[int, int, int]:
-    """How long the server's processes have worked, and waited for their core, and the time of asking."""
+    """Return the working and waiting times of the server's processes, and the time of reading."""
     texts = [
         Path(f"/proc/{process}/schedstat").read_text()
         for root in server.components.values()
@@ -229,7 +237,7 @@ def _scheduled_ns(server: StartedServer) -> tuple[int, int, int]:
 
 
 def _memory(nginx: Contestant, sandbox: Sandbox, settings: Settings, how: str, *, judged: bool) -> Figure:
-    """Half of the connections are used, half are silent."""
+    """Measure the memory of connections: half of them are used, half are silent."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     room = CONNECTIONS if limit == resource.RLIM_INFINITY else min(CONNECTIONS, limit - OTHER_FILES)
     with nginx.start(sandbox, settings) as server:
@@ -247,7 +255,7 @@ def _memory(nginx: Contestant, sandbox: Sandbox, settings: Settings, how: str, *
 
 
 def _embedded(nginx: Contestant, embedded: Contestant, sandbox: Sandbox) -> Figure:
-    """Both run, and are asked in turn."""
+    """Compare both servers, running at once and asked in turn."""
     with nginx.start(sandbox, PLAINTEXT) as one, embedded.start(sandbox, PLAINTEXT) as other:
 
         def served_by(server: StartedServer) -> float:
@@ -260,7 +268,7 @@ def _embedded(nginx: Contestant, embedded: Contestant, sandbox: Sandbox) -> Figu
 
 
 def load_of(server: StartedServer, sandbox: Sandbox, settings: Settings, connection: str) -> dict[str, Any]:
-    """The load of a task, as the lab would have it of this server."""
+    """Return the load of a task as the lab would have it for this server."""
     return {
         "address": server.address,
         "host": "localhost",
@@ -274,13 +282,16 @@ def load_of(server: StartedServer, sandbox: Sandbox, settings: Settings, connect
 
 
 def _on(libcrypto: str | None, load: Mapping[str, Any]) -> dict[str, Any]:
-    """The same load, its clients on this libcrypto wherever they need one."""
+    """Return the load with its clients on this libcrypto wherever they need one."""
     kinds = [{**kind, "tls": {**kind["tls"], "libcrypto": libcrypto}} for kind in load["clients"]]
     return {**load, "clients": kinds}
 
 
 def _asked(load: Mapping[str, Any], duration_s: float) -> LoadRecord:
-    """What the load client saw of the server in one chunk, measured as the lab measures. Raises Spoilt."""
+    """Return the load client's record of one chunk, measured as the lab measures.
+
+    Raises Spoilt.
+    """
     task = {"mode": "measure", "seed": 1, "load": load}
     try:
         with Session((ENGINE, "load"), task, core=clients.client_core()) as session:
@@ -303,7 +314,7 @@ def _beside(
     one: str = "ours",
     below: bool = False,
 ) -> Figure:
-    """The median of the ratios within a round, and both contenders' own medians."""
+    """Return the figure of the median ratio within a round, with both contenders' own medians."""
     what = f"{what} {rival}'s"
     said = "(for comparison)" if goal is None else f"{'below' if below else 'at most'} {goal:.2f}"
     for name in (one, rival):

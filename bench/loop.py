@@ -1,7 +1,7 @@
-"""A loop over one operation of a libcrypto, with nothing of the lab in it: `python loop.py LIBRARY OPERATION CORE`.
+"""A loop over one operation of a libcrypto without the lab: `python loop.py LIBRARY OPERATION CORE`.
 
-For each line with a number it performs so many operations, and answers the CPU nanoseconds that its process used.
-It imports nothing of the lab, so that the two share no clock, no loop and no rule of what counts.
+For each line with a number it performs that number of operations, and answers the CPU nanoseconds that its process
+used. It imports nothing of the lab, so that the two share no clock, no loop and no rule of what counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIGNATURE_BYTES = 4096
 
 
 def main(library: str, operation: str, core: int) -> None:
-    """Answers until its input ends."""
+    """Answer until the input ends."""
     os.sched_setaffinity(0, {core})
     crypto = ctypes.CDLL(library)
     crypto.EVP_PKEY_Q_keygen.restype = ctypes.c_void_p
@@ -34,7 +34,7 @@ def main(library: str, operation: str, core: int) -> None:
 
 
 def _generating(crypto: ctypes.CDLL) -> Callable[[], None]:
-    """An RSA-2048 key pair."""
+    """Return a function that generates an RSA-2048 key pair."""
     bits = ctypes.c_size_t(2048)
 
     def generate() -> None:
@@ -47,7 +47,10 @@ def _generating(crypto: ctypes.CDLL) -> Callable[[], None]:
 
 
 def _signing(crypto: ctypes.CDLL) -> Callable[[], None]:
-    """An ML-DSA-65 signature of 32 bytes in a new context. The key is another one in each process."""
+    """Return a function that makes an ML-DSA-65 signature of 32 bytes in a new context.
+
+    Each process has another key.
+    """
     key = ctypes.c_void_p(crypto.EVP_PKEY_Q_keygen(None, None, b"ML-DSA-65"))
     if not key:
         sys.exit("the library has no ML-DSA-65")

@@ -1,7 +1,7 @@
-"""Memory: what a neighbour on another core that copies memory does to quiet costs, which no probe of this core sees.
+"""Memory: the effect on quiet costs of a neighbour on another core that copies memory, unseen by this core's probe.
 
 Two minutes. Each work has chunks with the neighbour and without, in turn, in fresh processes of several blocks; the
-figures are the ratio of their quiet costs, and how many chunks with the neighbour the probe calls quiet.
+figures are the ratio of their quiet costs, and the number of chunks with the neighbour that the probe calls quiet.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tollbar.lab.measure.probe import Probe
 
 BLOCKS, ROUNDS = 6, 12
 CHUNK_S = 0.005
-# A neighbour that was let go on has filled its caches by then.
+# A resumed neighbour has filled its caches by then.
 UNDER_WAY_S = 0.005
 # More than any last-level cache, so that each copy goes to memory.
 COPY = "a, b = bytearray(1 << 28), bytes(1 << 28)\nwhile True: a[:] = b"
@@ -40,7 +40,7 @@ Timed = tuple[int, int, float, int, tuple[float, float]]
 
 
 def figures() -> Iterator[Figure]:
-    """A line for each work."""
+    """Yield a figure for each work."""
     core = work.core()
     machine.keep_off(core)
     elsewhere = machine.client_core(core) if core is not None else None
@@ -58,7 +58,7 @@ def figures() -> Iterator[Figure]:
 
 @contextmanager
 def _neighbour(core: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process on this core that copies memory whenever it is let go on; it begins stopped."""
+    """Yield a process on this core that copies memory while it is resumed; it begins stopped."""
     with subprocess.Popen([sys.executable, "-c", COPY]) as process:
         os.sched_setaffinity(process.pid, {core})
         process.send_signal(signal.SIGSTOP)

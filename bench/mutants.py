@@ -1,9 +1,9 @@
-"""Mutants: `python -m bench mutants` changes one thing at a time in what measures, plans, keeps and judges, and has the
-tests find it. A seeded sample of each package; the share that was found is its score.
+"""Mutation tests: `python -m bench mutants` changes one thing at a time in the code that measures, plans, keeps and
+judges, and runs the tests. A seeded sample of each package; the share of mutants that the tests find is its score.
 
 The changes are mutmut's. Its own runner puts all mutants of a module into that and switches between them by name, which
-leaves properties, module constants and whatever has a decorator unchanged, and has all of them tried by all tests. Here
-each mutant is a source file in a copy of the tree, tried by the package's own tests, in a process that can be ended.
+excludes properties, module constants and decorated functions, and runs all tests for each. Here each mutant is a source
+file in a copy of the tree, tried by the package's own tests, in a process that can be ended.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from bench.figures import Figure
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 GOAL = 0.90
-# A mutant may loop for ever: so many times what the tests take unchanged, and for a machine that is busy by then.
+# A mutant may loop for ever: the limit is a multiple of the unchanged tests' time, with a minimum for a busy machine.
 TIMES, LEAST_LIMIT_S = 5, 60
 UNCHANGED_LIMIT_S = 1800
 PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no")
-# Raising what they are asked is all that a change of their arguments does.
+# Changed arguments would only make these calls raise.
 NEVER_CHANGED = {"len", "isinstance"}
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What is changed, and the tests that try it: of all that use it, those that take seconds, the nearest first."""
+    """Source and the tests that try it: of all that use it, those that take seconds, the nearest first."""
 
     source: str
-    """A module, or a folder of them, in `src/tollbar`."""
+    """Module, or folder of modules, in `src/tollbar`."""
     tests: str
-    """The names of their files, with blanks between them."""
+    """Names of their files, separated by blanks."""
 
 
 JUDGE = (
@@ -71,23 +71,23 @@ PACKAGES: Mapping[str, Package] = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change of one source file."""
+    """Change of one place in a source file."""
 
     file: str
     line: int
     was: str
     now: str
     code: str
-    """The whole file as changed."""
+    """Whole file as changed."""
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from others; lines above it may come and go."""
+        """Return the identity of a mutant, without its line number, which changes with the lines above."""
         return self.file, self.was, self.now
 
 
 def mutants(file: str) -> Iterator[Callable[[], Mutant | None]]:
-    """What makes each mutant of a source file: None where it would be the same, or no Python."""
+    """Yield a maker of each mutant of a source file, which returns None for an identical file or invalid Python."""
     import libcst
     from libcst.metadata import MetadataWrapper, PositionProvider
     from mutmut.mutation.mutators import mutation_operators
@@ -124,7 +124,9 @@ def mutants(file: str) -> Iterator[Callable[[], Mutant | None]]:
 
 
 def _is_left_alone(node: Any) -> bool:
-    """What nothing reads while it runs: annotations, the names that a module offers. Decorators fail as it starts."""
+    """Return whether a node is never changed: annotations and `__all__` have no effect at run time, decorators fail at
+    import.
+    """
     import libcst
     import libcst.matchers as m
 
@@ -137,13 +139,13 @@ def _is_left_alone(node: Any) -> bool:
 
 @cache
 def equivalents() -> Mapping[tuple[str, str, str], str]:
-    """Mutants that do what the source does, or what no test may ask, each with the reason."""
+    """Return mutants that behave like the source or that no test may check, each with the reason."""
     said = tomllib.loads(EQUIVALENT.read_text("utf-8")) if EQUIVALENT.exists() else {}
     return {(one["file"], one["was"], one["now"]): one["because"] for one in said.get("mutant", ())}
 
 
 def sample(name: str, size: int, seed: int) -> Iterator[Mutant]:
-    """So many mutants of a package, drawn at random, and among them those that are equivalent, which do not count."""
+    """Yield a random sample of a package's mutants; equivalent ones among them do not count."""
     made = [make for path in sources(name, ROOT) for make in mutants(str(path.relative_to(ROOT)))]
     random.Random(f"{seed}/{name}").shuffle(made)
     seen: set[tuple[str, str, str]] = set()
@@ -159,7 +161,7 @@ def sample(name: str, size: int, seed: int) -> Iterator[Mutant]:
 
 
 class Tree:
-    """A copy of what is committed or about to be, in which one file at a time is changed."""
+    """Copy of the committed and staged files, in which one file at a time is changed."""
 
     def __init__(self, folder: Path) -> None:
         self.root, self._home = folder / "tree", folder / "home"
@@ -172,8 +174,8 @@ class Tree:
         self._home.mkdir()
 
     def fails(self, tests: Sequence[str], limit_s: float) -> str | None:
-        """Which of these tests fails, or what else shows that something is wrong; None where all pass."""
-        # What a mutant writes at a wrong place stays there.
+        """Return which of these tests fails, or another sign of a fault, or None if all pass."""
+        # Files that a mutant writes to a wrong place stay there.
         own = {"PYTHONPATH": str(self.root / "src"), "HOME": str(self._home), "TMPDIR": str(self._home)}
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *PYTEST, *tests],
@@ -198,7 +200,7 @@ class Tree:
         return failed[1] if failed else f"status {process.returncode}: {said.strip().splitlines()[-1:]}"
 
     def tried(self, mutant: Mutant, tests: Sequence[str], limit_s: float) -> str | None:
-        """The same, with this mutant."""
+        """Return the same with this mutant in place."""
         path = self.root / mutant.file
         text = path.read_text("utf-8")
         _put(path, mutant.code)
@@ -209,24 +211,28 @@ class Tree:
 
 
 def _put(path: Path, code: str) -> None:
-    """Changes a source file. What was compiled of it is told by seconds and by size, which the other may share."""
+    """Change a source file and remove its compiled form.
+
+    Python compares time in seconds and size, which two mutants may share.
+    """
     path.write_text(code, "utf-8")
     Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 def paths(name: str) -> list[str]:
-    """The files of a package's tests."""
+    """Return the files of a package's tests."""
     return [f"tests/test_{one}.py" for one in PACKAGES[name].tests.split()]
 
 
 def sources(name: str, root: Path) -> list[Path]:
-    """The files of a package, in this tree."""
+    """Return the files of a package in this tree."""
     source = root / "src" / "tollbar" / PACKAGES[name].source
     return sorted(source.glob("*.py")) if source.is_dir() else [source]
 
 
 def state(name: str, root: Path) -> str:
-    """What a mutant's fate hangs on, as a digest: the package, its tests, and what tests share."""
+    """Return a digest of everything that decides a mutant's fate: the package, its tests, and files that tests
+    share."""
     shared = {path for path in (root / "tests").glob("*.py") if not path.name.startswith("test_")}
     of = hashlib.sha256()
     for path in [*sources(name, root), *(root / one for one in paths(name)), *sorted(shared)]:
@@ -238,7 +244,10 @@ def state(name: str, root: Path) -> str:
 def tried(
     name: str, drawn: Iterable[Mutant], trees: Sequence[Tree], killed: Mapping[tuple[str, str, str], str]
 ) -> Iterator[tuple[Mutant, str | None]]:
-    """Each mutant with what killed it; None for one that survived. Those that were killed before stay so."""
+    """Yield each mutant with the test that killed it, or None for a survivor.
+
+    Mutants that were killed before are not tried again.
+    """
     drawn = list(drawn)
     began_s = time.monotonic()
     if any(one.key not in killed for one in drawn) and (fault := trees[0].fails(paths(name), UNCHANGED_LIMIT_S)):
@@ -262,7 +271,7 @@ def tried(
 
 
 def killed_before(log: Path, seed: int, digest: str) -> dict[tuple[str, str, str], str]:
-    """What this log says was killed, and by what; of other tests it says nothing."""
+    """Return the mutants killed in this log, with the killers; entries of other tests are ignored."""
     lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
     lines = [one for one in lines if one["by"] and one["seed"] == seed and one.get("state") == digest]
     return {(one["file"], one["was"], one["now"]): one["by"] for one in lines}
@@ -271,7 +280,7 @@ def killed_before(log: Path, seed: int, digest: str) -> dict[tuple[str, str, str
 def figures(
     names: Sequence[str] = tuple(PACKAGES), size: int = 40, seed: int = 1, jobs: int = 2, log: Path | None = None
 ) -> Iterator[Figure]:
-    """The score of each package; survivors are named on standard error."""
+    """Yield the score of each package; survivors are named on standard error."""
     log = log or Path(tempfile.gettempdir()) / "mutants.jsonl"
     with tempfile.TemporaryDirectory(prefix="tollbar-mutants-") as folder, open(log, "a", buffering=1) as lines:
         trees = []
@@ -298,7 +307,7 @@ def figures(
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Tries mutants; the exit status is 1 where a score misses its goal."""
+    """Try mutants; the exit status is 1 if a score misses its goal."""
     parser = argparse.ArgumentParser(prog="python -m bench mutants", description=__doc__)
     parser.add_argument("--module", action="append", choices=PACKAGES, help="only this one (repeatable)")
     parser.add_argument("--sample", type=int, default=40, help="mutants of each")

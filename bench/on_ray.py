@@ -1,7 +1,7 @@
 """Fleet: clusters that Ray makes, simulated on this machine. Some ten minutes.
 
-How long a cluster of three takes to its first batch, what `quick` on its nodes takes of each beside one run here, and
-what chunks cost through Ray beside those of a run here. `fleet_kills` ends parts of them.
+The time of a cluster of three until its first batch, the time of `quick` on its nodes compared with one run here, and
+costs of chunks through Ray compared with a run here. `fleet_kills` ends parts of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ blocks = 20
 
 
 def figures() -> Iterator[Figure]:
-    """Start, `quick` on three nodes, and parity."""
+    """Yield start, `quick` on three nodes, and parity."""
     with tempfile.TemporaryDirectory(prefix="f", dir="/tmp") as folder:
         place = Path(folder)
         (place / "spin.toml").write_text(SPIN)
@@ -46,12 +46,15 @@ def figures() -> Iterator[Figure]:
 
 
 def _start(place: Path) -> Figure:
-    """From the command to the first batch of the first node, as its journal has it. Raises Unmeasured."""
+    """Return the figure of the time from the command to the first node's first batch, by its journal.
+
+    Raises Unmeasured.
+    """
     began_s = time.time()
     runs = place / "start"
     _run(place, "spin.toml", "--cluster", "ray", "--simulate", str(NODES), "--runs", str(runs))
     works = _works(runs)
-    # The first node alone would be there as soon: of each as many trials as of the others.
+    # The first node alone would be as fast, so each node must have the same number of trials.
     if len(works) != NODES or len({*works}) > 1:
         raise Unmeasured(f"{NODES} nodes have {works} trials")
     took_s = min(_first_batch_s(run) for run in _runs(runs)) - began_s
@@ -62,7 +65,7 @@ def _start(place: Path) -> Figure:
 
 
 def _parity(place: Path) -> Figure:
-    """Runs here and through Ray in turn, and the median of what each pair's costs are of one another.
+    """Return the figure of the median ratio of costs, in pairs of runs here and through Ray.
 
     Raises Unmeasured.
     """
@@ -82,7 +85,7 @@ def _parity(place: Path) -> Figure:
 
 
 def _quick(place: Path) -> Figure:
-    """What measuring takes of a node, by its journal: simulated nodes take turns, which real ones do not.
+    """Return the figure of a node's time by its journal: simulated nodes take turns, real ones do not.
 
     Raises Unmeasured.
     """
@@ -91,7 +94,7 @@ def _quick(place: Path) -> Figure:
     _run(place, "quick", "--cluster", "ray", "--simulate", str(NODES), "--runs", str(place / "three"))
     what = f"fleet: `quick`, the slowest of {NODES} simulated nodes over a run here, from first batch to last"
     goal = f"at most × {OVER_ONE_GOAL}"
-    # A node that ended early would make the slowest quicker.
+    # A node that ended early would shorten the slowest.
     (work,), works = (_works(place / folder) for folder in ("alone", "three"))
     if works != [work] * NODES:
         return unmeasured(what, f"the work differs: {work} trials here, and {works} on the nodes", goal)
@@ -102,7 +105,10 @@ def _quick(place: Path) -> Figure:
 
 
 def _run(place: Path, *words: str) -> Finished:
-    """Raises Unmeasured where some cell failed, or some node is not done."""
+    """Run the command.
+
+    Raises Unmeasured if a cell failed, or a node is not done.
+    """
     done = timed(TOLLBAR, "run", *words, "--no-report", cwd=place)
     if done.status:
         raise Unmeasured(f"`tollbar run {' '.join(words)}` ended with status {done.status}")
@@ -110,7 +116,7 @@ def _run(place: Path, *words: str) -> Finished:
 
 
 def _works(folder: Path) -> list[int]:
-    """How many trials each run has."""
+    """Return the number of trials of each run."""
     return [len(_moments_s(run)) for run in _runs(folder)]
 
 
@@ -132,7 +138,7 @@ def _span_s(run: Path) -> float:
 
 
 def _costs(runs: list[Path]) -> list[dict[str, float]]:
-    """Nanoseconds of CPU per operation of each cell, of each run: the median of all its chunks."""
+    """Return each run's nanoseconds of CPU per operation of each cell: the median of all chunks."""
     return [
         {
             row.key: median(trial.cost_of(chunk) for trial in row.all_trials for chunk in trial.chunks)

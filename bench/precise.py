@@ -1,4 +1,4 @@
-"""Precise: how well ratios are known for the seconds that were measured, beside the way that visits each cell once.
+"""Precise: the precision of ratios for the measured seconds, compared with visiting each cell once.
 
 The old way, from the same build: one chunk of 100 ms in each trial, and the ratio of all samples. About two minutes.
 """
@@ -30,7 +30,7 @@ OLD = 'chunk = "100 ms"\nrounds = 1\nblocks = {blocks}'
 
 
 def figures() -> Iterator[Figure]:
-    """A hash over another, a certificate over another, TLS over plaintext; each new and old."""
+    """Yield a hash over another, a certificate over another, TLS over plaintext; each new and old."""
     yield from _hashes()
     yield from _handshakes()
 
@@ -58,7 +58,7 @@ def _handshakes() -> Iterator[Figure]:
         tls = _of_toll(new, "tls-1.3", certificate="ecdsa-p256")
         tls_before = _typical(old, "tls-1.3", certificate="ecdsa-p256")
         (rsa,) = (half_width(c["low"], c["high"]) for c in new["contrasts"] if c["setting"] == "certificate")
-        # Both were held against plaintext alone.
+        # Both were compared with plaintext only.
         rsa_before = hypot(tls_before, _typical(old, "tls-1.3", certificate="rsa-2048"))
     except (Unmeasured, ValueError) as error:
         yield Figure(of_tls, "at most 2 %", str(error), False)
@@ -75,7 +75,7 @@ def _of_toll(study: Document, choice: str, **setting: object) -> float:
 
 
 def _typical(study: Document, choice: str, **setting: object) -> float:
-    """The old way's own interval: of the ratio of all samples."""
+    """Return the half width of the old way's interval, of the ratio of all samples."""
     return half_width(*(toll(study, choice, **setting)["all_interval"] or (None, None)))
 
 
@@ -88,7 +88,7 @@ def _met(half: float, study: Document, goal: float, within_s: float) -> bool:
 
 
 def _beside(what: str, half: float, new: Document, before: float, old: Document) -> Figure:
-    """Both for one measured second: intervals shrink as the root of the time."""
+    """Return the figure of both for one measured second: intervals shrink as the root of the time."""
     here, there = half * sqrt(new["measured_s"]), before * sqrt(old["measured_s"])
     return Figure(
         f"{what}, for one second measured per cell",

@@ -1,9 +1,9 @@
-"""Probe: how much of a chunk's cost it tells, what it does to the chunk after it, and what it takes. Four minutes.
+"""Probe: how much of a chunk's cost it explains, its effect on the next chunk, and its time. Four minutes.
 
 All kinds of work are up at once and take turns, so that each meets the same moments. A pair is two chunks of one
 session: each has a probe, a short chunk that is not counted, then for one of the two another probe, the chunk that is
-counted, and a probe. The probes at both ends say whether it was quiet, and they are the same for both; the one between
-is what is looked at.
+counted, and a probe. The probes at both ends decide whether it was quiet, and they are the same for both; the one
+between is under test.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BLOCKS = 12
 ROUNDS = 80
 CHUNK_S = 0.005
 FEWEST_CHUNKS = 3
-# Long enough to have the work's own data in the caches again, and no part of what is compared.
+# Long enough to load the work's own data into the caches again, and no part of the comparison.
 BETWEEN_S = 0.001
 EFFECT_GOAL = 0.001
 SHARE_GOAL = 0.05
@@ -48,7 +48,7 @@ MEASURED = ("signatures", "digests", "tls", "sign-in")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One chunk that was counted."""
+    """Counted chunk."""
 
     block: int
     round: int
@@ -56,15 +56,15 @@ class Seen:
     spent_ns: float
     operations: int
     before_ns: float
-    """The probe right before it, or before the short chunk that came first."""
+    """Probe right before it, or before the short chunk that came first."""
     ends_ns: tuple[float, float]
-    """The probes that both chunks of a pair have: before the short one, and after."""
+    """Probes that both chunks of a pair have: before the short one, and after."""
 
 
 def figures(
     kinds: Sequence[str] = KINDS, blocks: int = BLOCKS, rounds: int = ROUNDS, measured: Sequence[str] = MEASURED
 ) -> Iterator[Figure]:
-    """For each kind of work what the probe explains, and what it does; then its share of the time of real batches."""
+    """Yield for each kind of work the probe's explanation and effect; then its share of the time of real batches."""
     work.core()
     machine.keep_off(work.core())
     seen: dict[str, list[Seen]] = {kind: [] for kind in kinds}
@@ -82,7 +82,7 @@ def figures(
 
 
 def _effects(seen: Mapping[str, Sequence[Seen]], quickness: Quickness) -> Iterator[Figure]:
-    """What a probe does to the next chunk of each kind, and of those together of which that is known."""
+    """Yield a probe's effect on the next chunk of each kind, and on all kinds whose effect is known."""
     found = []
     for kind, chunks in seen.items():
         effect = _effect(chunks, quickness)
@@ -97,7 +97,7 @@ def _effects(seen: Mapping[str, Sequence[Seen]], quickness: Quickness) -> Iterat
 
 
 def _block(block: int, rounds: int, seen: dict[str, list[Seen]], readings: list[float]) -> None:
-    """Fresh processes of all kinds, and a probe."""
+    """Measure fresh processes of all kinds, and a probe."""
     source = random.Random(block)
     core = work.core()
     with ExitStack() as stack:
@@ -118,7 +118,7 @@ def _block(block: int, rounds: int, seen: dict[str, list[Seen]], readings: list[
 
 
 def _chunk(running: work.Running, probe: Probe, block: int, number: int, *, had_probe: bool) -> Seen | None:
-    """None where its account was not closed, or the probe has ended."""
+    """Return a counted chunk, or None if its account was not closed or the probe has ended."""
     first_ns = probe.read()
     running.chunk(BETWEEN_S)
     before_ns = probe.read() if had_probe else first_ns
@@ -131,7 +131,7 @@ def _chunk(running: work.Running, probe: Probe, block: int, number: int, *, had_
 
 
 def _explained(kind: str, chunks: Sequence[Seen], quickness: Quickness) -> Figure:
-    """R² and slope of ln cost on the mean of the logarithms of the probes right before and right after it."""
+    """Return R² and slope of ln cost on the mean of the logarithms of the probes right before and right after it."""
     beside = [one for one in chunks if one.had_probe]
     what = f"probe: ln cost of {kind} by the probes beside it"
     if len(beside) < FEWEST_CHUNKS:
@@ -154,7 +154,7 @@ def _explained(kind: str, chunks: Sequence[Seen], quickness: Quickness) -> Figur
 
 
 def _effect(chunks: Sequence[Seen], quickness: Quickness) -> Interval | None:
-    """The cost after a probe over the cost after the work itself, by chunks of quiet moments, paired within rounds."""
+    """Return the cost after a probe over the cost after the work itself, by quiet chunks paired within rounds."""
     after, alone = (_visits([one for one in chunks if one.had_probe is had], quickness) for had in (True, False))
     return ratio(after, alone, Moments.QUIET)
 
@@ -178,7 +178,7 @@ def _visits(chunks: Sequence[Seen], quickness: Quickness) -> list[Visit]:
 
 
 def _together(effects: Sequence[Interval]) -> tuple[float, float]:
-    """The mean of what it does to each kind, each weighed by how well it is known, and half of its interval."""
+    """Return the mean effect on all kinds, weighted by their precision, and half of its interval."""
     weights = np.array([one.half_width**-2.0 for one in effects])
     if not weights.sum():
         return effects[0].estimate - 1, float("inf")
@@ -187,7 +187,7 @@ def _together(effects: Sequence[Interval]) -> tuple[float, float]:
 
 
 def _done(what: str, off: float, half: float) -> Figure:
-    """An effect that is known less well than the goal may be anything."""
+    """Return the figure of an effect, which is missed if its precision is below the goal."""
     is_met = half <= EFFECT_GOAL and abs(off) <= EFFECT_GOAL + half
     return Figure(_does(what), DOES_GOAL, f"{off:+.2%} ± {half:.2%}", is_met)
 
@@ -197,7 +197,7 @@ def _does(what: str) -> str:
 
 
 class _Timed(Probe):
-    """A probe that says what it took of the time between its start and its end."""
+    """Probe that records its share of the time between its start and its end."""
 
     taken: list[_Timed] = []  # noqa: RUF012 - one list for all that a batch makes, and none else sees them
 
@@ -219,9 +219,9 @@ class _Timed(Probe):
 
 
 def _shares(names: Sequence[str]) -> Iterator[Figure]:
-    """Of the time that the batches of a study's first block take once all are ready, what the probe takes.
+    """Yield the probe's share of the time of a study's first batches, once all members are ready.
 
-    Waiting for a quiet moment is a probe every half millisecond, and that is in it.
+    It includes waits for a quiet moment, with a probe every half millisecond.
     """
     for name in names:
         path = files("tollbar.study") / "studies" / "quick" / f"{name}.toml"

@@ -1,8 +1,8 @@
 """Plain English in figures: `python -m bench.prose` prints them for each document, `--check` compares with ceilings.
 
 Patterns are counted in prose: code blocks, tables, quotes and comments are left out. `words` are all, as `wc -w` counts
-them, and `by hand` those outside of code blocks. A ceiling of `prose.toml` is the number of hits that a document has
-now: it may only fall.
+them, and `by hand` those outside of code blocks. A ceiling in `prose.toml` is the document's current number of hits: it
+may only fall.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CEILINGS = Path(__file__).with_name("prose.toml")
-# Written from the source, where their words are counted.
+# Generated from the source, where their words are counted.
 GENERATED = ("docs/glossary.md", "docs/json.md")
 
 COUNTED: Mapping[str, re.Pattern[str]] = {
@@ -38,24 +38,24 @@ SHOWN = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The text of one document."""
+    """Text of one document."""
 
     name: str
     text: str
 
     @property
     def by_hand(self) -> str:
-        """The text without comments and code blocks, which hold commands and their output."""
+        """Return the text without comments and code blocks, which hold commands and their output."""
         return re.sub(r"^\s*```.*?^\s*```$|<!--.*?-->", "", self.text, flags=re.DOTALL | re.MULTILINE)
 
     @property
     def prose(self) -> str:
-        """The running text, inline code as one word each."""
+        """Return the running text, inline code as one word each."""
         lines = (line for line in self.by_hand.splitlines() if not line.lstrip().startswith(("|", ">", "#")))
         return re.sub(r"`[^`\n]+`", "code", "\n".join(lines))
 
     def hits(self, rule: str) -> int:
-        """Return how often a rule is broken."""
+        """Return the number of hits of a rule."""
         return len(COUNTED[rule].findall(self.prose))
 
 
@@ -98,7 +98,8 @@ def table() -> str:
 
 
 def _counts(one: Document) -> list[int]:
-    """Return lines, all words, those written by hand, those of prose, and the hits of each pattern shown."""
+    """Return the numbers of lines, words, hand-written words and words of prose, and the hits of each printed
+    pattern."""
     prose = one.prose
     sizes = [len(one.text.splitlines()), *(len(text.split()) for text in (one.text, one.by_hand, prose))]
     return [*sizes, *(len(how.findall(prose)) for how in SHOWN.values())]

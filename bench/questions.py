@@ -1,4 +1,4 @@
-"""Questions: each family, asked in one line: seconds from the command to the answer, and its last line. Two minutes."""
+"""Questions: one line for each family, with the seconds to the answer and its last line. Two minutes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWER_GOAL_S = 15.0
 
 
 def figures() -> Iterator[Figure]:
-    """What a question of one's own takes, from the command to the sentence."""
+    """Yield the time of each question, from the command to the sentence."""
     for question in QUESTIONS:
         with tempfile.TemporaryDirectory() as folder:
             done = timed(TOLLBAR, "ask", *question.split(), cwd=Path(folder))

@@ -25,7 +25,7 @@ _BUSY = "while True: pass"
 
 
 def figures(parts: int = PARTS, readings: int = READINGS) -> Iterator[Figure]:
-    """The quotient alone, in several parts of the time, and next to a busy program on each other core."""
+    """Yield the quotient alone, in several parts of the time, and next to a busy program on each other core."""
     core = machine.measuring_core()
     if core is None:
         yield unmeasured("quotient", "there is no core to measure on")
@@ -66,7 +66,7 @@ def _figure(what: str, core: int, parts: int, readings: int) -> Figure:
 
 
 def _part(core: int, readings: int) -> tuple[Sequence[float], Sequence[float]] | None:
-    """Readings of both in turn; None where a session ended: a guest's clock may stand still through a reading."""
+    """Return readings of both in turn, or None if a session ended: a guest's clock may stop during a reading."""
     command = (str(engine()), "op")
     try:
         with Session(command, PROBE, core=core) as probe, Session(command, CHAIN, core=core) as dependent:

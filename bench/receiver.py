@@ -1,6 +1,7 @@
-"""Receiver: what a server's own kernel work to receive costs, which on loopback the sender pays. Two minutes, as root.
+"""Receiver: the cost of a server's own receiving in the kernel, which the sender pays on loopback. Two minutes, as
+root.
 
-On loopback the kernel handles what a socket receives inside the sender's call. To accept a connection, and to take its
+On loopback the kernel handles received data inside the sender's call. The work to accept a connection, and to take its
 end, is so in the client's account. Here server and client are also joined by a veth pair whose receiving ends have a
 kernel thread each (threaded NAPI), and each side's thread is added to that side's account.
 """
@@ -34,14 +35,14 @@ from tollbar.lab.servers.sandbox import Sandbox
 NETWORK, SERVER, CLIENT = "10.78.0", "tbserver", "tbclient"
 LOOPBACK, APART = 0, 1
 CLONE_NEWNET = 0x40000000
-# Of `linux/sockios.h` and `linux/ethtool.h`: a veth has a NAPI instance only where it gathers packets (GRO), and passes
-# it packets of TCP only where their sender does not leave cutting them to the device (TSO).
+# Constants of `linux/sockios.h` and `linux/ethtool.h`: a veth has a NAPI instance only if it gathers packets (GRO), and
+# passes it packets of TCP only if their sender does not leave cutting them to the device (TSO).
 SIOCETHTOOL, ETHTOOL_STSO, ETHTOOL_SGRO = 0x8946, 0x1F, 0x2C
-# As loopback nearly has it: an answer of 4 KiB is one packet.
+# Nearly as on loopback: an answer of 4 KiB is one packet.
 LONGEST_BYTES = 65535
-# A sysfs shows the network devices of who mounted it.
+# A sysfs has the network devices of the process that mounted it.
 THREADED = "mount -t sysfs sysfs /sys && echo 1 >/sys/class/net/$1/threaded"
-# Connections of a round, and rounds, of which the median counts; the two networks take turns.
+# Connections of a round, and rounds, whose median counts; the two networks take turns.
 CONNECTIONS, ROUNDS = 800, 5
 CELLS: Mapping[str, Settings] = {
     "plaintext": PLAINTEXT,
@@ -52,7 +53,7 @@ SERVERS = {"nginx": "libcrypto", "embedded": "aws-lc"}
 
 
 def figures() -> Iterator[Figure]:
-    """For each server and cell the server's cost on both networks, and each ratio to plaintext."""
+    """Yield for each server and cell the server's cost on both networks, and each ratio to plaintext."""
     try:
         for name, provider in SERVERS.items():
             yield from _of(name, contestant_of(name, provider))
@@ -83,7 +84,10 @@ def _of(name: str, server: Contestant) -> Iterator[Figure]:
 
 
 def _medians(server: Contestant, settings: Settings) -> tuple[Paid, Paid]:
-    """On loopback and apart, in turn, both up. Raises Spoilt, NotStarted, Stopped, OSError."""
+    """Return the medians on loopback and on the veth pair, in turn, both up.
+
+    Raises Spoilt, NotStarted, Stopped, OSError.
+    """
     core = machine.measuring_core()
     with ExitStack() as stack:
         trials = [_trial(stack, server, settings, core, {SERVER: (), CLIENT: ()}, "self")]
@@ -96,7 +100,7 @@ def _medians(server: Contestant, settings: Settings) -> tuple[Paid, Paid]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A server and its client, and the kernel threads that receive for each."""
+    """Server and its client, and the kernel threads that receive for each."""
 
     server: StartedServer
     session: Session
@@ -110,7 +114,7 @@ class Paid:
     server_us: float
     client_us: float
     receiving_us: float
-    """By the server's kernel threads; a part of the server's."""
+    """CPU time of the server's kernel threads, a part of the server's."""
 
     @staticmethod
     def median(rounds: Sequence[Paid]) -> Paid:
@@ -126,7 +130,10 @@ def _trial(
     threads: Mapping[str, Sequence[int]],
     network: str,
 ) -> Trial:
-    """A server in this thread's network, and a client in the one of a process, ready. Raises as `_medians` does."""
+    """Start a server in this thread's network, and a client in that of a process.
+
+    Raises as `_medians` does.
+    """
     sandbox = stack.enter_context(Sandbox())
     started = stack.enter_context(server.start(sandbox, settings))
     load = {**load_of(started, sandbox, settings, "new"), "users": 1, "lead": False}
@@ -149,16 +156,17 @@ def _round(trial: Trial) -> Paid:
 
 
 def _ran_ns(pids: Sequence[int]) -> int:
-    """CPU time of all threads of these, kernel threads among them."""
+    """Return the CPU time of all threads of these processes, kernel threads among them."""
     tasks = (task for pid in pids for task in Path(f"/proc/{pid}/task").glob("*/schedstat"))
     return sum(int(task.read_text().split()[0]) for task in tasks)
 
 
 @contextmanager
 def _joined(core: int | None) -> Iterator[tuple[Mapping[str, Sequence[int]], str]]:
-    """Moves this thread to a network of its own, joined to a client's by a veth pair. Raises OSError, SubprocessError.
+    """Move this thread to a network of its own, joined to a client's by a veth pair.
 
-    Gives the kernel threads that receive for each side, kept on the core, and the process in the client's network.
+    Yields the kernel threads that receive for each side, kept on the core, and the process in the client's network.
+    Raises OSError, SubprocessError.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/self/ns/net", "rb") as home, ExitStack() as stack:
@@ -189,7 +197,7 @@ def _joined(core: int | None) -> Iterator[tuple[Mapping[str, Sequence[int]], str
 
 
 def _until_apart(pid: int, home: IO[bytes]) -> None:
-    """Waits until a process has a network of its own."""
+    """Wait until a process has a network of its own."""
     own = os.fstat(home.fileno()).st_ino
     while os.stat(f"/proc/{pid}/ns/net").st_ino == own:
         os.sched_yield()
@@ -197,7 +205,10 @@ def _until_apart(pid: int, home: IO[bytes]) -> None:
 
 @contextmanager
 def _in_network(process: str) -> Iterator[None]:
-    """Has this thread, and what it starts meanwhile, in the network of a process. Raises OSError."""
+    """Put this thread, and processes it starts meanwhile, into the network of a process.
+
+    Raises OSError.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/thread-self/ns/net", "rb") as here, open(f"/proc/{process}/ns/net", "rb") as there:
         if process != "self" and libc.setns(there.fileno(), CLONE_NEWNET) != 0:
@@ -209,7 +220,10 @@ def _in_network(process: str) -> Iterator[None]:
 
 
 def _gather(device: str) -> None:
-    """Has a device gather packets, and its peer's NAPI instance receive what it sends. Raises OSError."""
+    """Make a device gather packets, and its peer's NAPI instance receive its packets.
+
+    Raises OSError.
+    """
     for command, value in ((ETHTOOL_STSO, 0), (ETHTOOL_SGRO, 1)):
         words = ctypes.create_string_buffer(struct.pack("II", command, value))
         request = struct.pack("16sP", device.encode(), ctypes.addressof(words)) + bytes(16)
@@ -218,7 +232,10 @@ def _gather(device: str) -> None:
 
 
 def _threads_of(device: str) -> tuple[int, ...]:
-    """The kernel threads that receive for a device: the kernel names them `napi/DEVICE-NUMBER`. Raises OSError."""
+    """Return the kernel threads that receive for a device: the kernel names them `napi/DEVICE-NUMBER`.
+
+    Raises OSError.
+    """
     names = {int(at.parent.name): at.read_text().strip() for at in Path("/proc").glob("[0-9]*/comm")}
     found = tuple(pid for pid, name in names.items() if name.startswith(f"napi/{device}"[:14]))
     if not found:

@@ -1,7 +1,7 @@
 """Repeatable: three studies six times in a row, longer ones twice with the others between, and the quick set once.
 
-About an hour on cores that do nothing else: `repeatable:six` five minutes, `repeatable:twice` fifty,
-`repeatable:quick` one. A/A pairs are left out everywhere.
+About an hour on otherwise idle cores: `repeatable:six` five minutes, `repeatable:twice` fifty, `repeatable:quick` one.
+A/A pairs are left out everywhere.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from bench.studies import Document, Unmeasured, half_width, halves
 from tollbar.core.stats import Moments
 
 RUNS = 6
-# Intervals of 95 % that are honest; of a hundred tolls or so the share itself is known to ± 4 %.
+# Coverage of honest 95 % intervals; over some hundred tolls the share itself is known to ± 4 %.
 HELD_GOAL = (0.93, 0.97)
 QUICK_GOAL_S = 60.0
 QUICK_WIDEST = 0.10
-# What the goal for the widest interval supposes.
+# Smallest quiet share of a study to which the goal for the widest interval applies.
 QUIET_HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Often:
-    """What runs of a small study in a row should reach."""
+    """Goals for runs of a small study in a row."""
 
     spread: float
     """Standard deviation of ln ratio over the runs, median over tolls."""
@@ -41,16 +41,16 @@ class Often:
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """What two runs of a study or a set should reach."""
+    """Goals for two runs of a study or a set."""
 
     tolls: float
     """Median over cells of the relative difference of the two runs' tolls."""
     costs: float
-    """The same of their costs."""
+    """Median over cells of the relative difference of the two runs' costs."""
     half: float | None = None
     """Half of the printed intervals, median over tolls."""
     minutes: float | None = None
-    """How long one run may take."""
+    """Longest time of one run."""
 
 
 SIX = {"tls": Often(0.008, 0.025), "signatures": Often(0.004, 0.01), "sign-in": Often(0.005, 0.015)}
@@ -62,13 +62,13 @@ TWICE = {
 }
 UNTOLD_GOAL = 1
 QUIET = str(Moments.QUIET)
-# A toll that fewer runs have quiet has no spread to speak of.
+# A toll that is quiet in fewer runs has no useful spread.
 FEWEST_RUNS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A run of the command, and what its studies say."""
+    """Run of the command, and its studies' documents."""
 
     done: Finished
     studies: Mapping[str, Document]
@@ -76,19 +76,19 @@ class Said:
 
     @property
     def tolls(self) -> list[Document]:
-        """Of all its studies."""
+        """Return the tolls of all its studies."""
         return [toll for study in self.studies.values() for toll in study["tolls"] if not toll["aa"]]
 
 
 def figures() -> Iterator[Figure]:
-    """All of it."""
+    """Yield the figures of `six`, `twice` and `quick`."""
     yield from six()
     yield from twice()
     yield from quick()
 
 
 def six(names: Sequence[str] = tuple(SIX), runs: int = RUNS) -> Iterator[Figure]:
-    """Runs in a row of three small studies: how far apart they come out, and whether their intervals know it."""
+    """Yield the spread of three small studies over runs in a row, and their intervals' coverage of it."""
     paths = [str(files("tollbar.study") / "studies" / "quick" / f"{name}.toml") for name in names]
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -133,7 +133,7 @@ def six(names: Sequence[str] = tuple(SIX), runs: int = RUNS) -> Iterator[Figure]
 
 
 def twice(names: Sequence[str] = tuple(TWICE)) -> Iterator[Figure]:
-    """Whole studies: how long, how well known, and how far two runs are from each other in tolls and in costs."""
+    """Yield time and precision of whole studies, and the difference of two runs in tolls and in costs."""
     with tempfile.TemporaryDirectory() as folder:
         first: dict[str, Said] = {}
         for _ in range(2):
@@ -150,7 +150,7 @@ def twice(names: Sequence[str] = tuple(TWICE)) -> Iterator[Figure]:
 
 
 def quick(studies: Sequence[str] = ()) -> Iterator[Figure]:
-    """The quick set whole: how long it takes, and what it does not know to a tenth."""
+    """Yield the time of the whole quick set, and its tolls with wider intervals than a tenth."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             said = _run(studies, Path(folder))
@@ -183,7 +183,10 @@ def quick(studies: Sequence[str] = ()) -> Iterator[Figure]:
 
 
 def _run(studies: Sequence[str], folder: Path) -> Said:
-    """Raises Unmeasured."""
+    """Run the command and return its documents.
+
+    Raises Unmeasured.
+    """
     began = datetime.now()
     done = timed(TOLLBAR, "run", *studies, "--json", "--no-report", cwd=folder)
     if done.status:
@@ -192,7 +195,7 @@ def _run(studies: Sequence[str], folder: Path) -> Said:
 
 
 def _unbounded(said: Sequence[Said]) -> Figure:
-    """Tolls that the figures of spread and intervals would leave out."""
+    """Return tolls that the figures of spread and intervals would leave out."""
     tolls = [toll for one in said for toll in one.tolls]
     found = [_named(toll) for toll in tolls if toll["ratio"] is None or toll["low"] is None or toll["high"] is None]
     return Figure(
@@ -234,7 +237,8 @@ def _often(name: str, studies: Sequence[Document]) -> Iterator[Figure]:
 
 
 def _others_inside(studies: Sequence[Document]) -> tuple[list[bool], int]:
-    """For each run and toll whether its interval holds the mean of the other runs; and how many have no interval.
+    """Return for each run and toll whether its interval contains the mean of the other runs, and the number without an
+    interval.
 
     The difference of one from the mean of n others has the variance of one, times 1 + 1/n.
     """
@@ -253,10 +257,10 @@ def _others_inside(studies: Sequence[Document]) -> tuple[list[bool], int]:
 
 
 def _by_toll(studies: Sequence[Document]) -> dict[str, list[Document]]:
-    """The quiet tolls that enough runs have, run by run.
+    """Return the quiet tolls that enough runs have, run by run.
 
-    One noisy is another quantity, which moves with the neighbours of its hour: its row says so, and how many
-    there are is said beside.
+    A noisy toll is another quantity, which moves with the neighbours of its hour: its row is marked, and the number of
+    noisy tolls is printed separately.
     """
     found: dict[str, list[Document]] = {}
     for study in studies:
@@ -270,7 +274,7 @@ def _quiet(study: Document) -> list[Document]:
 
 
 def _known(name: str, said: Said) -> Iterator[Figure]:
-    """How long a run took, how well its tolls are known, and which claims it could not judge."""
+    """Yield a run's time, the precision of its tolls, and the claims that it could not judge."""
     goal = TWICE[name]
     took = said.done.wall_s / 60
     yield Figure(
@@ -321,13 +325,13 @@ def _two(name: str, one: Said, other: Said) -> Iterator[Figure]:
 
 
 def _tolls(said: Said) -> dict[str, Document]:
-    """By cell: every toll that has a ratio."""
+    """Return every toll with a ratio, by cell."""
     found = [(name, toll) for name, study in said.studies.items() for toll in _own_tolls(study)]
     return {name + _key(toll): toll for name, toll in found if toll["ratio"] is not None}
 
 
 def _costs(said: Said) -> dict[str, Document]:
-    """By cell: the whole cost, of a runner or of a server."""
+    """Return the whole cost, of a runner or of a server, by cell."""
     rows = [(name, row) for name, study in said.studies.items() for row in study["results"]]
     return {
         name + _key(row): row
@@ -349,7 +353,7 @@ def _half(toll: Document) -> float:
 
 
 def _named(toll: Document) -> str:
-    """A toll in one line: what it is of, and between which ends."""
+    """Return a toll in one line: its cell, and its interval."""
     what = " ".join([toll["choice"], *map(str, toll["setting"].values())])
     if toll["ratio"] is None:
         return f"{what}: {toll['reason'] or 'no ratio'}"

@@ -1,4 +1,4 @@
-"""Servers: the lab's own time for a trial on a server, with all that is started and stopped for it. Half a minute."""
+"""Servers: the lab's own time for a trial on a server, with all starts and stops. Half a minute."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ STUDY = HANDSHAKES.format(
 
 
 def figures() -> Iterator[Figure]:
-    """For each server: start, readiness, proof of the library, the load client's own start, stop, and the commit."""
+    """Yield for each server: start, readiness, proof of the library, the load client's own start, stop, and the
+    commit."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "servers.toml"
         path.write_text(STUDY)
@@ -50,8 +51,7 @@ def figures() -> Iterator[Figure]:
 
 
 def gaps(run: Run) -> Iterator[tuple[Row, float]]:
-    """Of each batch but a study's last, for each of its trials: what of its time was not spent in chunks, shared
-    evenly.
+    """Yield each trial's equal share of its batch's time outside of chunks, for all batches but a study's last.
 
     That is start, readiness, proof of the library, warm-up, probes and waiting for quiet moments, the throughput phase,
     the end, and the commit.

@@ -1,5 +1,5 @@
-"""Signing in: what the load client does for each request beside what the server does, and how soon a directory is up.
-Two minutes, the first time three.
+"""Signing in: the load client's cost of each request compared with the server's, and a directory's start-up time. Two
+minutes, the first time three.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ACCOUNTS = 10_000
 
 
 def figures() -> Iterator[Figure]:
-    """Client beside server, scheme by scheme; then a directory that was never made before, and one that was."""
+    """Yield client compared with server, scheme by scheme; then the start of a new directory, and of a prepared one."""
     yield from _clients()
     yield from _directory()
 
@@ -75,7 +75,10 @@ def _clients() -> Iterator[Figure]:
 
 
 def _cpu_us(study: Document, choice: str, metric: str) -> float:
-    """CPU microseconds of one request, of all components together. Raises Unmeasured."""
+    """Return the CPU microseconds of one request, of all components together.
+
+    Raises Unmeasured.
+    """
     for row in study["results"]:
         if (row["choice"], row["metric"], row.get("component")) == (choice, metric, None) and row["value"] is not None:
             return float(row["value"]) / 1e3
@@ -83,7 +86,7 @@ def _cpu_us(study: Document, choice: str, metric: str) -> float:
 
 
 def _directory() -> Iterator[Figure]:
-    """Samba with all accounts, in a cache of its own: the first start makes what the second one unpacks."""
+    """Yield the start of Samba with all accounts, in a cache of its own: the second start unpacks the first's state."""
     request = Request(
         servers.here(servers.all_servers()["embedded"]),
         libraries.resolve(["libcrypto"])[0],
@@ -91,7 +94,7 @@ def _directory() -> Iterator[Figure]:
         sizes=(4096,),
         services=(servers.service("samba"),),
     )
-    # The parts that follow have the user's cache again.
+    # The next parts use the user's cache again.
     with TemporaryDirectory() as cache, patch.dict(os.environ, XDG_CACHE_HOME=cache):
         for what, goal_s in (("made", BUILT_GOAL_S), ("ready from what is kept", READY_GOAL_S)):
             began_s = time.monotonic()

@@ -33,7 +33,7 @@ MIXES = {
 
 
 def figures() -> Iterator[Figure]:
-    """Each mix: measured CPU over predicted CPU, and whether the intervals meet."""
+    """Yield for each mix measured CPU over predicted CPU, and whether the intervals meet."""
     for name, text in MIXES.items():
         yield _figure(name, text)
 
@@ -55,7 +55,7 @@ def _figure(name: str, text: str) -> Figure:
 
 
 def of_check(what: str, goal: str, total: Mapping[str, Any]) -> Figure:
-    """What a check found of all that was run; no figure where its sides are of other moments."""
+    """Return the figure of a whole check, unmeasured if its sides are of other moments."""
     predicted, measured, longer = (total[side] for side in ("predicted", "measured", "in_phases"))
     ratio, in_phases = (one["estimate"] / predicted["estimate"] for one in (measured, longer))
     ends = predicted["interval"], measured["interval"]

@@ -1,6 +1,6 @@
-"""Slices: what the probe between them does to the work, and how far runs with and without slices are apart.
+"""Slices: the effect of the probe between them on the work, and the spread of runs with and without slices.
 
-Two minutes on cores that do nothing else; more `RUNS` say more. The host's own quiet is printed with each figure.
+Two minutes on otherwise idle cores; more `RUNS` are more precise. The host's own quiet is printed with each figure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tollbar.study import plan
 
 PAIRS = 1_500
 RUNS = 6
-# What the probe may do to the cost of what it separates.
+# Largest accepted effect of the probe on the cost of the work around it.
 MOST_ADDED = 0.002
 _CHUNK_NS = 5e6
 _READY_LIMIT_S, _LIMIT_S = 60.0, 10.0
@@ -56,13 +56,13 @@ _RUN += "from tollbar.cli import main; main()"
 
 
 def figures(pairs: int = PAIRS, runs: int = RUNS) -> Iterator[Figure]:
-    """Both."""
+    """Yield the figures of `added` and `spread`."""
     yield from added(pairs)
     yield from spread(runs)
 
 
 def added(pairs: int = PAIRS) -> Iterator[Figure]:
-    """The cost of an operation in sliced chunks over that in whole ones, in turns in one process."""
+    """Yield the cost of an operation in sliced chunks over that in whole ones, in turns in one process."""
     core = machine.measuring_core()
     if core is None:
         yield unmeasured("slices: what the probe adds", "there is no core to measure on")
@@ -87,7 +87,10 @@ def _text(name: str) -> str:
 
 
 def _apart(core: int, task: Mapping[str, Any], pairs: int) -> list[float]:
-    """Logarithms of sliced over whole, of chunks next to each other. Raises Stopped."""
+    """Return logarithms of sliced over whole, of neighbouring chunks.
+
+    Raises Stopped.
+    """
     logs = []
     with Session((str(engine()), "op"), task, core=core) as session:
         operations = max(1, round(_CHUNK_NS / session.ready(_READY_LIMIT_S).operation_ns))
@@ -99,14 +102,14 @@ def _apart(core: int, task: Mapping[str, Any], pairs: int) -> list[float]:
 
 
 def _median(values: list[float]) -> tuple[float, float, float]:
-    """The median, and order statistics around it that cover in 95 % of cases."""
+    """Return the median, and order statistics around it that cover in 95 % of cases."""
     ordered, half = sorted(values), 0.98 * sqrt(len(values))
     middle = len(values) / 2
     return median(values), ordered[int(middle - half)], ordered[min(int(middle + half), len(values) - 1)]
 
 
 def spread(runs: int = RUNS) -> Iterator[Figure]:
-    """Runs of small studies in turns: without slices, and with them."""
+    """Yield the spread of small studies in turns: without slices, and with them."""
     with tempfile.TemporaryDirectory() as folder:
         for name in STUDIES:
             (Path(folder) / "one.toml").write_text(_text(name))

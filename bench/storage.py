@@ -1,4 +1,4 @@
-"""Storage: what the loop over rows costs beside the embedded database that it asks. Some seconds."""
+"""Storage: the cost of the loop over rows compared with the embedded database. Some seconds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from tollbar.core.runner import Session
 LOOP_GOAL_US = 4.0
 CHUNKS, CHUNK_S = 200, 0.005
 LIMIT_S = 60.0
-# Costs of a shared machine are disturbed upwards only.
+# Other programs can only raise costs on a shared machine.
 PARTS = 5
 
 
 def figures() -> Iterator[Figure]:
-    """CPU time of a read: of the loop with no database, which makes each row and compares it, and with SQLite."""
+    """Yield the CPU time of a read: in the loop without a database, which makes and compares each row, and with
+    SQLite."""
     loop_us, plaintext_us = (_read_us(choice) for choice in ("none", "plaintext"))
     yield Figure(
         "storage: a read by id in SQLite, beyond the library's own (`none`)",
@@ -31,7 +32,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _read_us(choice: str) -> float:
-    """CPU microseconds of one read where nothing disturbed it."""
+    """Return the undisturbed CPU microseconds of one read."""
     with (
         tempfile.TemporaryDirectory() as directory,
         Session([ENGINE, "store"], _task(choice, directory), core=machine.measuring_core()) as session,

@@ -1,4 +1,4 @@
-"""Small studies that the bench has measured, and what their documents say."""
+"""Small studies that the bench measures, and readers of their documents."""
 
 from __future__ import annotations
 
@@ -42,12 +42,14 @@ Document = Mapping[str, Any]
 
 
 class Unmeasured(Exception):
-    """A study that gave no document, or a document without what was asked of it."""
+    """Error of a study without a document, or of a document without the requested part."""
 
 
 def measured(text: str, *arguments: str, name: str = "study") -> Document:
-    """The one study of this text, run whole, as its document has it; `measured_s` is the seconds that chunks of a cell
-    took, on average over the cells. Raises Unmeasured."""
+    """Run the one study of this text and return its document.
+
+    `measured_s` is the seconds of a cell's chunks, averaged over the cells. Raises Unmeasured.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.toml"
         path.write_text(text)
@@ -65,7 +67,10 @@ def measured(text: str, *arguments: str, name: str = "study") -> Document:
 
 
 def toll(study: Document, choice: str, **setting: object) -> Document:
-    """The toll of the one cell that has this choice and these settings. Raises Unmeasured."""
+    """Return the toll of the one cell that has this choice and these settings.
+
+    Raises Unmeasured.
+    """
     found = [
         one
         for one in study["tolls"]
@@ -78,10 +83,10 @@ def toll(study: Document, choice: str, **setting: object) -> Document:
 
 
 def half_width(low: float | None, high: float | None) -> float:
-    """Half the width of a ratio's interval, as a share of it; infinite where it has no ends."""
+    """Return half the width of a ratio's interval, as a share of it; infinite if it has no ends."""
     return math.log(high / low) / 2 if low and high else math.inf
 
 
 def halves(tolls: Sequence[Document]) -> list[float]:
-    """The half widths of all tolls that have a ratio, A/A pairs left out."""
+    """Return the half widths of all tolls that have a ratio, A/A pairs left out."""
     return [half_width(one["low"], one["high"]) for one in tolls if one["ratio"] is not None and not one["aa"]]

@@ -1,5 +1,6 @@
-"""What Tollbar is made of: `python -m bench.supply sbom` writes a CycloneDX bill of materials, `licences` judges those
-of the Python packages, and `reproducible` builds the wheel twice, in two places, and compares."""
+"""Supply chain: `python -m bench.supply sbom` writes a CycloneDX bill of materials, `licences` judges those of the
+Python packages, and `reproducible` builds the wheel twice, in two places, and compares.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +35,16 @@ NAMED = {
     "Apache 2.0": "Apache-2.0",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
-# Used as they are. LGPL: psycopg, a package of its own, which a user can replace.
+# Used unchanged. LGPL: psycopg, a package of its own, which a user can replace.
 ALLOWED = {
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "LGPL-3.0-only", "MIT", "MIT-0", "PSF-2.0", "Zlib",
 }  # fmt: skip
-# What says when it is built; wheels are zip archives, whose times begin in 1980.
+# Time recorded for the build; wheels are zip archives, whose times begin in 1980.
 BUILT_S = "1767225600"
 
 
 def packages() -> Mapping[str, Distribution]:
-    """What Tollbar needs of Python's packages to run, and what those need, as they are installed here."""
+    """Return the Python packages that Tollbar needs to run, with their own needs, as installed here."""
     found: dict[str, Distribution] = {}
     ways = [("tollbar", "")]
     while ways:
@@ -59,7 +60,7 @@ def packages() -> Mapping[str, Distribution]:
 
 
 def licence(package: Distribution) -> str:
-    """As an SPDX expression; else what the package says."""
+    """Return a package's licence as an SPDX expression, or else in the package's words."""
     said = package.metadata
     words = [one.split(" :: ")[-1] for one in said.get_all("Classifier", []) if one.startswith("License ::")]
     (expression,) = said.get_all("License-Expression", [None])
@@ -91,7 +92,7 @@ def _of_python() -> Iterator[tuple[dict[str, Any], list[str]]]:
 
 
 def _of_rust() -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """The engine, and the crates of a build for this platform, each with the digest that the lock file has of it."""
+    """Yield the engine and the crates of a build for this platform, each with its digest in the lock file."""
     words = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"]
     said = json.loads(subprocess.run(words, cwd=ROOT / "engine", capture_output=True, check=True).stdout)
     locked = tomllib.loads((ROOT / "engine/Cargo.lock").read_text())["package"]
@@ -106,7 +107,7 @@ def _of_rust() -> Iterator[tuple[dict[str, Any], list[str]]]:
     while ways:
         at = ways.pop(0)
         for inner, kinds in uses[at].items():
-            # Sources that a build script compiles are in what ships, and the compiler's driver is not.
+            # Sources that a build script compiles are shipped, but the compiler's driver is not.
             ships = reached[at] == "required" and (None in kinds or crates[inner]["name"].endswith("-src"))
             scope = "required" if ships else "excluded"
             if reached.get(inner, "") not in ("required", scope) and kinds != {"dev"}:
@@ -124,7 +125,7 @@ def _of_rust() -> Iterator[tuple[dict[str, Any], list[str]]]:
 
 
 def bill() -> dict[str, Any]:
-    """A CycloneDX document, version 1.6; the same for the same lock files."""
+    """Return a CycloneDX document, version 1.6, equal for equal lock files."""
     python, rust = [*_of_python()], [*_of_rust()]
     (itself,) = [pair for pair in python if pair[0]["name"] == "tollbar"]
     engine = rust[0][0]["bom-ref"]
@@ -141,7 +142,10 @@ def bill() -> dict[str, Any]:
 
 
 def fault_of(document: str) -> str | None:
-    """What CycloneDX's own schema says against it. Raises ImportError where its validator is not installed."""
+    """Return the violation that CycloneDX's own schema finds in it, or None.
+
+    Raises ImportError if its validator is not installed.
+    """
     from cyclonedx.schema import SchemaVersion  # type: ignore[import-not-found,unused-ignore]
     from cyclonedx.validation.json import JsonStrictValidator  # type: ignore[import-not-found,unused-ignore]
 
@@ -150,20 +154,20 @@ def fault_of(document: str) -> str | None:
 
 
 def licences() -> list[str]:
-    """Each package under a licence that was not looked at yet."""
+    """Return each package under a licence that was not reviewed."""
     found = {name: licence(package) for name, package in packages().items()}
     words = {name: re.split(r" (?:OR|AND) ", spdx) for name, spdx in found.items()}
     return [f"{name}: {found[name]}" for name, each in words.items() if not {*each} <= ALLOWED]
 
 
 def wheel(folder: Path) -> Path:
-    """The wheel of what is committed, built in a folder of its own with a target directory of its own."""
+    """Build the wheel of the committed files, in a folder of its own with a target directory of its own."""
     source = folder / "source"
     source.mkdir(parents=True)
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
     subprocess.run(["tar", "-x"], cwd=source, input=archive, check=True)
     home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
-    # Places that differ between machines: of the source, of what is built, and of the crates.
+    # Places that differ between machines: of the source, of the build, and of the crates.
     places = {source: "/tollbar", folder / "target": "/target", home: "/cargo"}
     rust = " ".join(f"--remap-path-prefix={place}={name}" for place, name in places.items())
     c = " ".join(f"-ffile-prefix-map={place}={name}" for place, name in places.items())
@@ -176,7 +180,7 @@ def wheel(folder: Path) -> Path:
 
 
 def reproducible() -> list[str]:
-    """What differs between two wheels of one commit, built in different places."""
+    """Return the differences between two wheels of one commit, built in different places."""
     with tempfile.TemporaryDirectory(prefix="tollbar-one-") as one, tempfile.TemporaryDirectory(prefix="t-") as other:
         wheels = [wheel(Path(one)), wheel(Path(other) / "of/another/depth")]
         digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in wheels]
@@ -194,7 +198,7 @@ def reproducible() -> list[str]:
 
 
 def figures() -> Iterator[Figure]:
-    """Licences, the bill of materials against its schema, and two wheels."""
+    """Yield licences, the bill of materials against its schema, and two wheels."""
     odd = licences()
     yield Figure("Python packages of a licence not looked at", "0", ", ".join(odd) or "0", not odd)
     document = bill()
@@ -209,7 +213,7 @@ def figures() -> Iterator[Figure]:
 
 
 def main() -> None:
-    """The exit status is 1 where something is found."""
+    """Run one check; the exit status is 1 if something is found."""
     match sys.argv[1:]:
         case ["sbom"]:
             document = json.dumps(bill(), indent=1)

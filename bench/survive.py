@@ -1,9 +1,9 @@
 """`python -m bench survive --kills N`: runs of every kind, struck at random moments by random means, and resumed.
 
-After each: nothing of the run is left, each batch that was committed is as it was, the run is resumed to its end, and
-its tolls are those of a quiet run (intervals that overlap, or ratios within a tenth of each other): of the one
-that was made first, or of one of that moment. A kill is a line of the log; `--kills 1 --seed` with the seed of its line
-repeats it: same kind, same means, same moment.
+After each: nothing of the run is left, each committed batch is unchanged, the run is resumed to its end, and its tolls
+agree with those of a quiet run (intervals that overlap, or ratios within a tenth of each other), made at first or at
+that moment. A kill is a line of the log; `--kills 1 --seed` with the seed of its line repeats it: same kind, same
+means, same moment.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from bench.survival.striking import Survivors
 
 
 def pairs(kinds: list[str], means: list[str]) -> list[tuple[str, str]]:
-    """Every kind with every means that it can be struck by, in an order that is always the same."""
+    """Return every kind with every means that can strike it, in a fixed order."""
     found = [(kind, name) for kind in kinds for name in means if kind in MEANS[name].kinds]
     random.Random(0).shuffle(found)
     return found
 
 
 def outcome(line: Mapping[str, Any]) -> str:
-    """What a line of the log counts as. A run that nothing happened to survived nothing."""
+    """Return the category of a log line; a run that was not struck did not survive anything."""
     if "not_run" in line:
         return "not run"
     if line["wrong"]:
@@ -45,7 +45,10 @@ def outcome(line: Mapping[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Strikes as often as asked; a line of the log each, and a table. Status 1: one was wrong, or none survived."""
+    """Strike as often as set, with a line of the log each, and print a table.
+
+    The status is 1 if one was wrong, or none survived.
+    """
     parser = argparse.ArgumentParser(prog="python -m bench survive", description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the first kill; each has the next")
@@ -57,7 +60,8 @@ def main(arguments: list[str]) -> None:
     all_pairs = pairs(asked.kind or list(KINDS), asked.means or list(MEANS))
     if not all_pairs:
         parser.error("no run of that kind can be struck so")
-    # A shell that starts the bench in the background has it ignore this, and what it starts would inherit that.
+    # A shell that starts the bench in the background has it ignore this signal, and its child processes would inherit
+    # that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     found: Counter[str] = Counter()
     with a_ground() as ground, open(asked.log, "a", buffering=1) as log:
@@ -67,7 +71,7 @@ def main(arguments: list[str]) -> None:
             try:
                 line = survivors.kill(kind, means, seed)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
-                # A machine so busy that a run does not end in its time shows nothing of it.
+                # A run that is too slow on a busy machine shows nothing.
                 survivors.clear()
                 line = {"seed": seed, "kind": kind, "means": means, "not_run": str(error)[-300:], "wrong": []}
             log.write(json.dumps(line) + "\n")

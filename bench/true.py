@@ -1,4 +1,4 @@
-"""True: work of known cost, work that varies by nature beside a loop that is none of the lab's, and `openssl speed`.
+"""True: work of known cost, work that varies by nature compared with an independent loop, and `openssl speed`.
 
 `true:self-test` takes a minute, `true:loop` eight, `true:openssl` three.
 """
@@ -43,9 +43,9 @@ SELF_TEST_GOAL = 0.01
 CHAIN_GOAL = 0.005
 CHAIN = ("self-test", 2.0)
 
-# The loop and the lab take turns, so that both have some of each part of the time that this takes.
+# The loop and the lab take turns, so that both have some of each part of the time.
 TURNS = 4
-# With fewer quiet moments than that the loop's own are as few as accidents.
+# With fewer quiet moments the loop's own are too few to compare.
 FEWEST_QUIET = 0.1
 QUIET = "quiet"
 ALONE = """
@@ -65,15 +65,15 @@ op = ["{op}"]
 
 @dataclass(frozen=True, slots=True)
 class Varying:
-    """Work whose operations differ by nature, as the lab and as the loop are asked for it."""
+    """Work whose operations differ by nature, with its study for the lab and its operation for the loop."""
 
     what: str
     study: str
-    """With a place for how it is measured."""
+    """Text of the study, with a placeholder for its measuring settings."""
     measure: str
     operation: str
     operations: int
-    """Of the loop, altogether."""
+    """Number of operations of the loop."""
     a_slice: int
     """Operations between two probes: some milliseconds, and at least one."""
 
@@ -90,7 +90,7 @@ VARYING = (
     Varying(
         "RSA-2048 key generation",
         ALONE.replace("{choice}", "rsa-2048").replace("{op}", "generate-key"),
-        # A trial may spend twice what its chunks ask for: some forty keys.
+        # A trial may take twice its chunks' time: some forty keys.
         'chunk  = "60 ms"\nrounds = 24\nblocks = 8',
         "generate",
         1_200,
@@ -100,14 +100,14 @@ VARYING = (
 
 
 def figures() -> Iterator[Figure]:
-    """All of it."""
+    """Yield all accuracy figures: self-tests, the hand-written loop, and `openssl speed`."""
     yield from self_tests()
     yield from loops()
     yield from openssl()
 
 
 def self_tests(names: Sequence[str] = SELF_TESTS) -> Iterator[Figure]:
-    """Every claim of the studies whose truth is known: whether its interval covers it, and how far off it is."""
+    """Yield for every claim of the self-tests whether its interval covers the truth, and its error."""
     for name in names:
         text = (files("tollbar.study") / "studies" / f"{name}.toml").read_text("utf-8")
         try:
@@ -136,7 +136,7 @@ def _claimed(name: str, claim: Document) -> Figure:
 
 
 def loops(all_work: Sequence[Varying] = VARYING, turns: int = TURNS) -> Iterator[Figure]:
-    """Work that varies by nature: what the command says of it, beside thousands of operations in a loop."""
+    """Yield the command's cost of work that varies by nature, compared with thousands of operations in a loop."""
     core = machine.measuring_core() or 0
     path = libraries.libcryptos().get("psycopg")
     for one in all_work:
@@ -159,7 +159,7 @@ def loops(all_work: Sequence[Varying] = VARYING, turns: int = TURNS) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What some operations of the loop cost together, and the probes before and after them."""
+    """Cost of some operations of the loop together, and the probes before and after them."""
 
     spent_ns: float
     operations: int
@@ -167,7 +167,10 @@ class Slice:
 
 
 def _looped(one: Varying, library: str, core: int, count: int) -> list[Slice]:
-    """So many slices in a fresh process. Raises ValueError."""
+    """Return slices from a fresh process.
+
+    Raises ValueError.
+    """
     command = [sys.executable, str(Path(loop.__file__)), library, one.operation, str(core)]
     with (
         _kept_off(core),
@@ -183,7 +186,7 @@ def _looped(one: Varying, library: str, core: int, count: int) -> list[Slice]:
 
         if process.stdout.readline() != "ready\n":
             raise ValueError("the loop did not start")
-        # What its first operations find cold is none of theirs, as in the lab.
+        # The first operations, with cold caches, do not count, as in the lab.
         asked(one.a_slice)
         found = []
         for _ in range(count):
@@ -197,7 +200,7 @@ def _looped(one: Varying, library: str, core: int, count: int) -> list[Slice]:
 
 @contextmanager
 def _kept_off(core: int) -> Iterator[None]:
-    """This process is on the other cores meanwhile; commands that it starts afterwards may use all."""
+    """Keep this process on the other cores meanwhile; commands that it starts afterwards may use all."""
     cores = os.sched_getaffinity(0)
     machine.keep_off(core)
     try:
@@ -207,9 +210,10 @@ def _kept_off(core: int) -> Iterator[None]:
 
 
 def _selected(slices: Sequence[Slice], lab: Sequence[Document]) -> tuple[list[Slice], str]:
-    """The slices of such moments as the lab's costs are of, and which: quiet ones, or all."""
+    """Return the slices of the same kind of moments as the lab's costs, and that kind: quiet or all."""
     found = machine.fingerprint()
-    # What the machine gave before is known to both: of a loop that was never quiet the quickest would pass.
+    # Both know the machine's earlier best: otherwise the quickest slices of a loop that was never quiet would count as
+    # quiet.
     known_ns = best_known(probed_machine(found))
     quickness = quickness_of([ns for one in slices for ns in one.probes_ns], known_ns)
     quiet = [one for one in slices if all(map(quickness.is_quick, one.probes_ns))]
@@ -220,7 +224,10 @@ def _selected(slices: Sequence[Slice], lab: Sequence[Document]) -> tuple[list[Sl
 
 
 def _cost(study: Document) -> Document:
-    """Its one cell's CPU nanoseconds for an operation. Raises Unmeasured."""
+    """Return the one cell's CPU nanoseconds for an operation.
+
+    Raises Unmeasured.
+    """
     found = [one for one in study["results"] if one["metric"] == "cpu" and one["value"] is not None]
     if len(found) != 1 or found[0]["high"] is None:
         raise Unmeasured(f"{len(found)} costs: {[one['reason'] for one in study['results']]}")
@@ -228,7 +235,7 @@ def _cost(study: Document) -> Document:
 
 
 def _beside(name: str, goal: str, lab: Sequence[Document], slices: Sequence[Slice], which: str) -> Figure:
-    """The lab's mean over its turns, over the loop's mean over operations; errors are standard errors."""
+    """Return the lab's mean over its turns, over the loop's mean over operations; errors are standard errors."""
     errors = [half_width(one["low"], one["high"]) / student(one["blocks"] - 1, one["confidence"]) for one in lab]
     lab_us = float(np.exp(fmean(log(one["value"]) for one in lab))) / 1e3
     lab_error = sqrt(sum(error**2 for error in errors)) / len(errors)
@@ -241,14 +248,16 @@ def _beside(name: str, goal: str, lab: Sequence[Document], slices: Sequence[Slic
         goal,
         f"{off:+.2%}, standard error {error:.2%} ({lab_us:,.1f} µs ± {lab_error:.2%}, {moments} / {loop_us:,.1f} µs "
         f"± {loop_error:.2%}, {sum(one.operations for one in slices):,} operations, {which} moments)",
-        # Noisy, the two are of other moments, which differ by more than either's scatter says.
+        # If noisy, the two are of other moments, which differ by more than either's scatter shows.
         which == QUIET and abs(off) <= student(1e3, 0.95) * error,
     )
 
 
 def openssl(pairs: int = PAIRS, best_of: int = BEST_OF) -> Iterator[Figure]:
-    """SHA-256 of 4 KiB, and RSA-2048 and ECDSA P-256 signing and verifying, on the same library and core: the typical
-    cost in turn with theirs, the quiet one beside the best of many short runs of theirs."""
+    """Yield SHA-256 of 4 KiB, and RSA-2048 and ECDSA P-256 signing and verifying, on the same library and core.
+
+    The typical cost is compared in turn with theirs, the quiet one with the best of many short runs of theirs.
+    """
     ratios: dict[str, list[float]] = {}
     for _ in range(pairs):
         for what, chunks, there_ns in _pair(SECONDS):
@@ -299,7 +308,7 @@ def _pair(seconds: int) -> Iterator[tuple[str, list[Slice], float]]:
         _engine("digest", "hash", "sha-256", {"bytes": 4096}, seconds),
         4096e9 / _speed("-bytes", "4096", "-evp", "sha256", seconds=seconds)[0],
     )
-    # The lengths that `openssl speed` signs: 36 bytes with RSA, 20 with ECDSA, as they are.
+    # The lengths that `openssl speed` signs: 36 bytes with RSA, 20 with ECDSA, unhashed.
     for choice, name, size, theirs in (("rsa-2048", "RSA-2048", 36, rsa), ("ecdsa-p256", "ECDSA P-256", 20, ecdsa)):
         for op, rate in (("sign", theirs[1]), ("verify", theirs[0])):
             yield f"{name} {op}", _engine("signature", op, choice, {"bytes": size, **raw}, seconds), 1e9 / rate
@@ -329,7 +338,8 @@ def _engine(family: str, op: str, choice: str, setting: dict[str, object], secon
 
 
 def _speed(*arguments: str, seconds: int = 2) -> tuple[float, ...]:
-    """The rates that `openssl speed` prints: bytes a second for a digest; for a signature (verify, sign) a second."""
+    """Return the rates that `openssl speed` prints: bytes a second for a digest; verifications and signatures a
+    second."""
     printed = _pinned("openssl", "speed", "-mr", "-seconds", str(seconds), *arguments)
     line = next(line for line in printed.splitlines() if line.startswith("+F"))
     fields = line.split(":")

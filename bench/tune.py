@@ -1,4 +1,4 @@
-"""Tune: five times the same question; what is proposed is measured again, by fresh processes. A minute for each."""
+"""Tune: five times the same question; the proposal is measured again, by fresh processes. A minute for each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ AT_ONCE = 8
 
 
 def figures() -> Iterator[Figure]:
-    """The question of the goal: 250 ms."""
+    """Yield the question of the goal: 250 ms."""
     yield _figure("argon2id", 0.25)
 
 
 def others() -> Iterator[Figure]:
-    """Those whose least parameters take longer than that on few cores, and whose grain is fine enough."""
+    """Yield choices whose smallest parameters take longer than that on few cores, and whose steps are small enough."""
     for choice in ("scrypt", "pbkdf2-sha-256", "pbkdf2-sha-512"):
         yield _figure(choice, 1.0)
 
@@ -31,7 +31,7 @@ def _figure(choice: str, within_s: float) -> Figure:
             said.append(one.reason or "not found")
             continue
         again_s = tune.measure(asked, one.choice, one.provider, one.measured.parameters).elapsed.median_s
-        # What was proposed is near because that is when the search ended: only what is measured afterwards can be off.
+        # The search ends at a proposal near the time, so only later measurements can be off.
         near += abs(again_s / within_s - 1) <= tune.NEAR
         said.append(f"{one.measured.elapsed.median_s / within_s:.3f} (again {again_s / within_s:.3f})")
     return Figure(

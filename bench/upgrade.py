@@ -1,4 +1,4 @@
-"""Upgrades of nothing, none of which may be called dearer, and of digests that take three per cent more; `upgrade`.
+"""Upgrades without a change, none of which may be called more expensive, and of digests that take 3 % more; `upgrade`.
 
 Three quarters of an hour.
 """
@@ -19,16 +19,16 @@ from tollbar.catalog.libraries import Provider, open_provider
 from tollbar.lab.servers.loading import libssl_beside
 
 UNCHANGED, INJECTED = 40, 10
-# Of so many upgrades of nothing one is also of TLS.
+# One of this number of unchanged upgrades is also of TLS.
 TLS_IN = 4
 FOUND_GOAL = 9
-# A row that cannot tell is no right answer either.
+# An undecided row is no right answer either.
 UNCHANGED_GOAL = 0.8
 FOR = "30s"
 # A connection's four cells and their parts, to one per cent.
 TLS_FOR = "2min"
 DEARER = 0.03
-# A long message is hashed by so much more; all else is the library's own. It says its version itself, so that it has a
+# Hashing a long message takes this much longer; the rest is the library's own. It reports its own version, so it has a
 # file of its own.
 SLOWER = """
 #define _GNU_SOURCE
@@ -59,7 +59,7 @@ int EVP_Digest(const void *data, size_t size, unsigned char *out, unsigned *leng
 
 
 def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Figure]:
-    """The system's libcrypto beside a copy of itself, and beside one that takes more."""
+    """Yield the system's libcrypto compared with a copy of itself, and with a slower one."""
     system = open_provider("libcrypto")
     if not isinstance(system, Provider) or system.path is None:
         yield unmeasured("upgrade", "there is no libcrypto here")
@@ -89,7 +89,9 @@ def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Fi
 
 
 def _of_nothing(what: str, found: Counter[str]) -> Figure:
-    """Whatever a row is called instead (dearer, cheaper, gone, failed, cannot tell), it is not what is so."""
+    """Return the figure of unchanged rows, for which any other kind (dearer, cheaper, gone, failed, cannot tell) is
+    wrong.
+    """
     is_told = found["no change"] >= UNCHANGED_GOAL * found.total() > 0
     goal = f"0 rows dearer, {UNCHANGED_GOAL:.0%} without change"
     return Figure(what, goal, _said(found), found["dearer"] == 0 and is_told)
@@ -104,7 +106,10 @@ def _slower(folder: Path, library: str) -> Path:
 
 
 def _kinds(folder: Path, new: Path, family: str = "digest", time: str = FOR) -> dict[tuple[str, int | None], str]:
-    """What each row is called, by choice and size. Raises Unmeasured where there is none."""
+    """Return the kind of each row, by choice and size.
+
+    Raises Unmeasured if there is none.
+    """
     words: Sequence[str] = ("upgrade", "libcrypto", str(new), family, "--for", time, "--json")
     done = timed(TOLLBAR, *words, cwd=folder, done=(0, 1))
     changes = json.loads(done.out)["changes"] if done.status in (0, 1) else ()

@@ -1,4 +1,4 @@
-"""Warm: how soon the runners of other platforms are steady, and whether they stay so. About two minutes."""
+"""Warm: the time until the runners of other platforms are steady, and whether they stay so. About two minutes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DRIFT_GOAL = 0.01
 CHUNKS, PART = 300, 60
 CHUNK_S = 0.005
 LIMIT_S = 120.0
-# What is quiet of so few chunks.
+# Quiet quantile of these few chunks.
 QUANTILE = 0.2
 SIGNATURES = """
 question  = "What?"
@@ -36,7 +36,7 @@ digest = ["implicit"]
 
 
 def figures() -> Iterator[Figure]:
-    """For each platform: seconds until it is ready, and its first chunks over its last ones, operations apart."""
+    """Yield for each platform: seconds until it is ready, and its first chunks over its last ones, operations apart."""
     for platform in runners.all_platforms().values():
         if platform.lacks:
             yield unmeasured(f"warm: {platform.title}", f"not available here: {platform.lacks}", "ready")
@@ -61,7 +61,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _session(cell: Cell) -> tuple[float, float]:
-    """Seconds until it is ready, and what its first chunks cost over what its last ones do."""
+    """Return the seconds until it is ready, and the cost of its first chunks over that of its last ones."""
     start_s = time.monotonic()
     with Session(cell.provider.runner, cell.task("measure", 1), core=machine.measuring_core()) as session:
         session.ready(LIMIT_S)

@@ -1,4 +1,4 @@
-"""Kinds of work that parts measure in this process, and how a session of each is brought up."""
+"""Kinds of work that parts measure in this process, and their sessions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ANONYMOUS = "an anonymous embedded request"
 PLAIN_EMBEDDED = SERVED.format(server="embedded", choice="plaintext", op="request", vary="").replace(
     "choices ", 'providers = ["aws-lc"]\nchoices '
 )
-# How each work is named here, and where it is found among the families.
+# Name of each work here, and its place among the families.
 WORK = {
     SHA_2: OPERATIONS.format(family="digest", choice="sha-256", op="hash", vary='bytes = ["4 KiB"]'),
     SHA_3: OPERATIONS.format(family="digest", choice="sha3-256", op="hash", vary='bytes = ["4 KiB"]'),
@@ -103,28 +103,34 @@ WORK = {
 
 @cache
 def core() -> int | None:
-    """The measuring core, as it was before this process kept off it."""
+    """Return the measuring core, as it was before this process kept off it."""
     return machine.measuring_core()
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A session of some work, warm."""
+    """Warm session of some work."""
 
     session: Session
     work: Work
 
     def chunk(self, seconds: float) -> ChunkRecord:
-        """The next so many seconds of it. Raises Stopped."""
+        """Return its next chunk of these seconds.
+
+        Raises Stopped.
+        """
         return self.session.advance(seconds, self.work.fewest, LIMIT_S)
 
     def spent_ns(self, chunk: ChunkRecord) -> float:
-        """What a chunk's operations cost together: a runner, or a server without its client."""
+        """Return the cost of a chunk's operations together: of a runner, or of a server without its client."""
         return float(sum(ns for name, ns in self.work.cpu_ns(chunk).items() if name != CLIENT))
 
 
 def running(stack: ExitStack, name: str, seed: int, *, lead: bool = True) -> Running:
-    """A fresh process, and a fresh server where there is one. Without `lead` its chunks have no unclocked beginning."""
+    """Start a fresh process, and a fresh server if there is one.
+
+    Without `lead` its chunks have no unclocked beginning.
+    """
     cell = _cell(WORK[name])
     workload = workloads.of(cell)
     sandbox = stack.enter_context(Sandbox()) if workload.needs_sandbox(cell) else None

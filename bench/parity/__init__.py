@@ -1,9 +1,8 @@
-"""Parity: what one operation of each choice does, counted, and why it does what others of its kind do not. Six minutes.
+"""Parity: the calls of one operation of each choice, counted, with reasons for the differences. Six minutes.
 
-Of a libcrypto its functions are counted, of what is linked in what the engine tallies (`TOLLBAR_COUNT_CALLS`), and of
-everything the system calls and the bytes, by strace: of a runner between a line that it reads and its answer, of a
-server for a number of requests. `python -m bench parity` writes docs/generated/parity.md, with a reason for each
-difference.
+Functions of a libcrypto are counted, linked-in code is tallied by the engine (`TOLLBAR_COUNT_CALLS`), and system calls
+and bytes are counted by strace: for a runner between a line that it reads and its answer, for a server over a number of
+requests. `python -m bench parity` writes docs/generated/parity.md, with a reason for each difference.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "generated" / "parity.
 
 
 def figures() -> Iterator[Figure]:
-    """Counts, writes the document, and says what in it has no reason."""
+    """Count, write the document, and yield the number of differences without a reason."""
     if (lacking := counting.lacking()) is not None:
         yield unmeasured("parity", lacking)
         return
     before = document.read(DOCUMENT.read_text("utf-8"))
     parts = {family: counted(family) for family in PARTS}
     lost = {family: _lost(part, before.get(family)) for family, part in parts.items()}
-    # Where something cannot be counted any more, or nothing may be traced, the document stays.
+    # The document stays if something cannot be counted any more, or nothing may be traced.
     if all(part.rows for part in parts.values()) and not any(lost.values()):
         DOCUMENT.write_text(document.written(parts), "utf-8")
     yield _all_counted(parts, lost)
@@ -52,7 +51,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _lost(part: Part, before: Part | None) -> list[Absent]:
-    """What is not counted though it could be: it failed, or the document has a row of it."""
+    """Return cells that were not counted but could be: they failed, or the document has their row."""
     had = {_asked(row) for row in before.rows} if before else set()
     return [one for one in part.absent if one.is_failure or _asked(one) in had]
 
@@ -69,6 +68,6 @@ def _all_counted(parts: Mapping[str, Part], lost: Mapping[str, list[Absent]]) ->
 
 
 def counted(family: str) -> Part:
-    """The rows of a family, and what could not be counted."""
+    """Return the rows of a family, and the cells that could not be counted."""
     found = [*counting.count(PARTS[family])]
     return Part([one for one in found if isinstance(one, Row)], [one for one in found if isinstance(one, Absent)])

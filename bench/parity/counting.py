@@ -1,4 +1,4 @@
-"""Counting a cell: what its library and the system are asked for by one operation, of a runner or of servers."""
+"""Counting a cell: calls of its library and of the system in one operation, of a runner or of servers."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ from tollbar.study import Coordinates, plan
 from tollbar.study.plan import Cell
 
 LIMIT_S = 180.0
-# What the engine has counted is there at once.
+# The engine's counts are there at once.
 SAID_LIMIT_S = 5.0
 COUNTS, SAID = "TOLLBAR_COUNT_CALLS", "calls: "
-# Operations that are counted: so many of a password hash take seconds, and of a row a checkpoint is a small part.
+# Counted operations: for a password hash this number takes seconds, for a row a checkpoint is a small part.
 OPERATIONS: Mapping[str, int] = {"password-hash": 2, "storage": 50, "web-auth": 40, "tls": 50}
 FEW = 10
-# What is done now and then, by a server for itself or by a heap that grows, is no part of an operation.
+# Occasional calls, of a server's background work or of a growing heap, are no part of an operation.
 LEAST = 0.05
-# How a reason begins that is not of something absent.
+# Beginnings of reasons other than an unsupported cell.
 FAILURES = tuple(f"{outcome}: " for outcome in Outcome if outcome is not Outcome.UNSUPPORTED)
 # A runner reads its clock between batches, and heaps grow and shrink now and then.
 OWN = ("clock_gettime", "brk", "mmap", "munmap", "madvise", "restart_syscall", "rt_sigreturn")
-# Coordinates that have a column of their own, or none because all rows of a table are alike in them.
-# Servers that are asked themselves; of a database its client asks.
+# Coordinates with a column of their own, or with one value in all rows of a table. Servers that are asked directly; a
+# database is asked by its client.
 FRONTS = ("embedded", "nginx", "httpd")
 COLUMNS = ("choice", "op", "provider", "server", "users")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one operation of a cell does."""
+    """Calls of one operation of a cell."""
 
     choice: str
     settings: str
-    """Those in which rows of this table differ: `store=sql`."""
+    """Settings in which rows of this table differ: `store=sql`."""
     operation: str
     by: str
-    """The provider, with the server where there is one."""
+    """Provider, with the server if there is one."""
     calls: Mapping[str, float] = field(default_factory=dict)
-    """Into the library, and what the engine tallies of what is linked into it."""
+    """Calls into the library, and the engine's tallies of linked-in code."""
     system: Mapping[str, float] = field(default_factory=dict)
-    """System calls; of components behind the one that is asked, with the component's name: `database: recvfrom`."""
+    """System calls; those of components behind the asked one have the component's name: `database: recvfrom`."""
     sent: float | None = None
-    """Bytes to who asks a server; of a database's client, to the server."""
+    """Bytes to the server's client; for a database's client, bytes to the server."""
     received: float | None = None
 
     @property
     def does(self) -> dict[str, float]:
-        """All of it but the waits and receives of servers."""
+        """Return all counts except the waits and receives of servers."""
         moved = {"bytes sent": self.sent, "bytes received": self.received}
         system = {name: count for name, count in self.system.items() if self._turn(name) is None}
         return {**self.calls, **system, **{name: count for name, count in moved.items() if count is not None}}
@@ -82,7 +82,7 @@ class Row:
         return found
 
     def _turn(self, name: str) -> str | None:
-        """The wait or receive that a system call is; None where it is neither, or a runner's own."""
+        """Return the wait or receive that a system call is, or None for others and for a runner's own."""
         component, _, call = name.rpartition(": ")
         whats = {"waits": turns.WAITS, "receives": turns.RECEIVES}
         what = next((what for what, calls in whats.items() if call in calls), None)
@@ -91,13 +91,13 @@ class Row:
 
     @property
     def label(self) -> str:
-        """By which a reason names it."""
+        """Return the label by which a reason names the row."""
         return " ".join(filter(None, [self.choice, self.settings]))
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A cell that could not be counted."""
+    """Cell that could not be counted."""
 
     choice: str
     settings: str
@@ -107,16 +107,16 @@ class Absent:
 
     @property
     def is_failure(self) -> bool:
-        """Whether something is wrong, and not absent."""
+        """Return whether the cell failed instead of being unsupported."""
         return self.reason.startswith(FAILURES)
 
 
 def count(texts: Sequence[str]) -> Iterator[Row | Absent]:
-    """The cells of a part's studies, counted, or why not.
+    """Yield the cells of a part's studies, counted or with a reason.
 
     All of them share a sandbox: accounts and directories are made once.
     """
-    # Before anything counts: where a library is found by the address of a function, and would be the engine itself.
+    # Before counting begins: libraries are found by the address of a function, which would then be the engine's.
     found = [*cells(texts)]
     os.environ[COUNTS] = "1"
     try:
@@ -128,7 +128,7 @@ def count(texts: Sequence[str]) -> Iterator[Row | Absent]:
 
 
 def cells(texts: Sequence[str]) -> Iterator[tuple[Cell | None, Row | Absent]]:
-    """The cells of these studies, each once, with a row that has no counts yet; and what they leave out."""
+    """Yield the cells of these studies, each once, with a row without counts; and the cells that they leave out."""
     studies = [study.read(f"parity-{number}", text, where="bench") for number, text in enumerate(texts)]
     plans = plan.make(studies, seed=1).studies
     found = [(cell, cell.coordinates) for one in plans for cell in one.cells]
@@ -155,7 +155,7 @@ def _at(at: Coordinates) -> str:
 
 def _counted(cell: Cell | None, row: Row, sandbox: Sandbox) -> Row | Absent:
     assert cell is not None
-    # A server and its client take turns on one core, where they are measured. A runner's threads are counted on all.
+    # A server and its client take turns on one core, as they do when measured. A runner's threads are counted on all.
     core = machine.measuring_core() if isinstance(cell.server, servers.Server) else None
     try:
         with workloads.of(cell).up(cell, 1, sandbox, core) as work:
@@ -167,20 +167,23 @@ def _counted(cell: Cell | None, row: Row, sandbox: Sandbox) -> Row | Absent:
 
 
 def of_runner(cell: Cell, row: Row, work: Work) -> Row:
-    """Between a line and its answer; of a database's client, with what its server does meanwhile. Raises Stopped."""
+    """Count between a line and its answer; for a database's client, with its server's calls meanwhile.
+
+    Raises Stopped.
+    """
     operations = OPERATIONS.get(cell.family, FEW)
     database = cell.server.name if isinstance(cell.server, servers.Server) else None
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         said = folder / "said"
-        # The client has an account of its own, where the lab is root's.
+        # The client has an account of its own if the lab is root's.
         folder.chmod(0o777)
         # A session keeps standard error for itself.
         command = ["sh", "-c", 'said=$1; shift; exec "$@" 2>"$said"', "sh", str(said), *work.command]
         task = {**work.task, "lead": False}
         session = stack.enter_context(Session(command, task, core=work.core, account=work.account))
         session.ready(LIMIT_S)
-        # The first chunk may make something ready that the next ones have.
+        # The first chunk may prepare something that the next ones reuse.
         session.advance(0.0, operations, LIMIT_S)
         before = _calls(said, 1)
         components = _components(work)
@@ -198,7 +201,10 @@ def of_runner(cell: Cell, row: Row, work: Work) -> Row:
 
 
 def of_server(cell: Cell, row: Row, work: RequestWork) -> Row:
-    """Of each component, for a number of requests. Raises Stopped."""
+    """Count each component over a number of requests.
+
+    Raises Stopped.
+    """
     front = [*work.server.components][-1]
     port = f":{work.server.address.rpartition(':')[2]}->"
     is_engine = isinstance(cell.server, servers.Server) and cell.server.name == "embedded"
@@ -222,9 +228,9 @@ def of_server(cell: Cell, row: Row, work: RequestWork) -> Row:
 
 
 def _turns(components: Mapping[str, int], session: Session) -> dict[str, float]:
-    """Waits and receives of each component in one operation, in a chunk that nothing stops. Raises Stopped.
+    """Return waits and receives of each component in one operation, in a chunk that nothing stops.
 
-    They replace those that strace has seen: 0 where there are none. A kernel that does not count leaves strace's.
+    Raises Stopped. They replace strace's: 0 if there are none. If the kernel does not count, strace's stay.
     """
     if not turns.can_count():
         return {}
@@ -235,14 +241,14 @@ def _turns(components: Mapping[str, int], session: Session) -> dict[str, float]:
 
 
 def _components(work: Work) -> Mapping[str, int]:
-    """The roots of a database's processes; none where it is in the runner."""
+    """Return the roots of a database's processes; empty if it is in the runner."""
     found: Mapping[str, int] = work.database.components if hasattr(work, "database") else {}
     return found
 
 
 @contextmanager
 def _attached(components: Mapping[str, int], folder: Path) -> Iterator[None]:
-    """Traces every process of each component, into a file of its name."""
+    """Trace every process of each component into a file of its name."""
     with ExitStack() as stack:
         for name, root in components.items():
             stack.enter_context(trace.attached(root, folder / name))
@@ -254,9 +260,9 @@ def _of_component(folder: Path, name: str) -> Counter[str]:
 
 
 def _calls(said: Path, chunks: int) -> Counter[str]:
-    """What an engine has counted in so many chunks; nothing where it is another runner, which does not count.
+    """Return an engine's counts of these chunks; empty for another runner, which does not count.
 
-    It says so behind each answer, which may be read before.
+    The engine prints them after each answer, so they may come late.
     """
     deadline = time.monotonic() + SAID_LIMIT_S
     while len(lines := _said(said)) < chunks and time.monotonic() < deadline:
@@ -265,7 +271,7 @@ def _calls(said: Path, chunks: int) -> Counter[str]:
 
 
 def _asked(log: Path, root: int) -> Counter[str]:
-    """What the embedded server has counted so far, which a signal has it say."""
+    """Return the embedded server's counts, which it prints on a signal."""
     had = len(_said(log))
     os.kill(trace.below(root)[0], signal.SIGUSR1)
     deadline = time.monotonic() + SAID_LIMIT_S
@@ -275,7 +281,7 @@ def _asked(log: Path, root: int) -> Counter[str]:
 
 
 def _said(file: Path) -> list[str]:
-    """The whole lines with counts."""
+    """Return the complete lines with counts."""
     lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
     return [line[len(SAID) :] for line in lines if line.startswith(SAID) and line.endswith("\n")]
 
@@ -295,14 +301,14 @@ def _row(
 
 
 def per(counts: Mapping[str, int], operations: int) -> dict[str, float]:
-    """Of one operation, without what there is hardly of."""
+    """Return the counts of one operation, without rare calls."""
     each = {name: count / operations for name, count in sorted(counts.items())}
     is_own = {name: name.rpartition(": ")[2] in OWN for name in each}
     return {name: round(count, 1) for name, count in each.items() if count >= LEAST and not is_own[name]}
 
 
 def lacking() -> str | None:
-    """Return the reason why calls or waits cannot be counted here; None: they can."""
+    """Return the reason why calls or waits cannot be counted here, or None."""
     if shutil.which("strace") is None:
         return "strace is not installed"
     if not turns.can_count():

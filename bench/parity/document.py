@@ -40,14 +40,14 @@ TIMES = " × "
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What was counted of a family."""
+    """Counts of a family."""
 
     rows: Sequence[Row]
     absent: Sequence[Absent]
 
 
 def written(parts: Mapping[str, Part]) -> str:
-    """The tables, and the reasons under each."""
+    """Return the tables, with the reasons under each."""
     text = [HEAD, VARIES, "", *(f"- {_varying(one)}: {one.why}." for one in reasons.VARYING), ""]
     text += ["Not counted:", "", *(f"- `{family}`: {why}." for family, why in UNCOUNTED.items()), ""]
     for family, part in parts.items():
@@ -61,7 +61,7 @@ def written(parts: Mapping[str, Part]) -> str:
 
 
 def read(text: str) -> dict[str, Part]:
-    """The tables again."""
+    """Return the tables, read from the text."""
     parts = {}
     for section in text.split("\n## ")[1:]:
         family, _, rest = section.partition("\n")
@@ -103,7 +103,7 @@ def _absent(absent: Sequence[Absent]) -> Iterator[Sequence[str]]:
 
 
 def _explained(family: str, rows: Sequence[Row]) -> Iterator[str]:
-    """A line for each reason: what it explains, and of which choices."""
+    """Yield a line for each reason: the explained counts, and their choices."""
     found: dict[reasons.Reason | None, tuple[dict[str, None], dict[str, None]]] = {}
     for difference in reasons.differences(family, rows):
         whats, choices = found.setdefault(reasons.reason(family, difference), ({}, {}))

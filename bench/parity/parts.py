@@ -1,4 +1,4 @@
-"""What is counted: per family the studies whose cells are rows of its table."""
+"""Counted parts: per family the studies whose cells are rows of its table."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ bytes     = ["4 KiB"]
 def runner(
     family: str, vary: str, *, choices: Sequence[str] = ("*",), provider: str = "libcrypto", servers: Sequence[str] = ()
 ) -> str:
-    """A study of a runner, or of one that asks a database."""
+    """Return a study of a runner, or of one that asks a database."""
     return RUNNER.format(
         family=family, provider=provider, choices=_listed(choices), servers=_listed(servers), vary=vary
     ).replace("servers      = []\n", "")
 
 
 def served(family: str, server: str, provider: str, choices: Sequence[str], settings: str) -> str:
-    """A study through a server."""
+    """Return a study through a server."""
     return SERVED.format(family=family, server=server, provider=provider, choices=_listed(choices), settings=settings)
 
 
@@ -43,16 +43,16 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(f'"{word}"' for word in words)
 
 
-# What the system's libcrypto may be too old for is in the one that psycopg, which Tollbar needs, has with it.
+# psycopg, which Tollbar needs, has a newer libcrypto than the system may have.
 NEWER = "libcrypto:psycopg"
-# A row to a commit, so that each insert shows all that a commit does; and few rows, so that a search of all is short.
+# A row to a commit, so that each insert shows all calls of a commit; and few rows, so that a search of all is short.
 STORED = 'op = ["insert", "read", "find"], rows-per-commit = [1], rows = [20]'
 LARGE = """
 [[leave-out]]
 where   = { choice = "argon2id-rfc9106-2g" }
 because = "it takes two gigabytes, and does otherwise what `argon2id-rfc9106-64m` does"
 """
-# A hash that is quick everywhere, as what it costs is not asked here; Apache has it without a salt alone.
+# A hash that is quick everywhere, because costs do not matter here; Apache supports it only without a salt.
 ACCOUNTS = """
 op               = ["request", "sign-on"]
 accounts         = [1000]
@@ -83,7 +83,7 @@ op           = ["connect"]
 certificate  = [{certificates}]
 key-exchange = [{key_exchanges}]
 """
-# With nothing and with each part by itself: what a part adds is seen beside the page without it.
+# With nothing and with each part alone: the calls of a part show compared with the page without it.
 WHOLE = """
 op        = ["read", "insert"]
 sign-in   = ["anonymous", "form"]
@@ -112,7 +112,7 @@ TLS = ("tls-1.2", "tls-1.3")
 
 
 def _tls(provider: str) -> tuple[str, ...]:
-    """One setting after another, all others at one value: what each adds is seen by itself."""
+    """Return studies of one setting after another, all others at one value, so that each setting's calls show."""
     certificates = CONNECTED.format(certificates=_listed(CERTIFICATES), key_exchanges='"x25519"')
     groups = CONNECTED.format(certificates='"rsa-2048"', key_exchanges=_listed(KEY_EXCHANGES))
     resumed = CONNECTED.format(certificates='"ecdsa-p256"', key_exchanges='"x25519"')
@@ -127,7 +127,7 @@ def _tls(provider: str) -> tuple[str, ...]:
 
 
 def _requests(server: str) -> tuple[str, ...]:
-    """Requests in clear and under TLS on a server of its own."""
+    """Return studies of requests in clear and under TLS on a server of its own."""
     under_tls = 'op = ["request"]\ncertificate = ["ecdsa-p256"]\nkey-exchange = ["x25519"]'
     return (
         served("tls", server, "libcrypto", ("plaintext",), 'op = ["request"]'),
@@ -135,7 +135,7 @@ def _requests(server: str) -> tuple[str, ...]:
     )
 
 
-# By the family: its choices, as far as one of these has them. What none has is listed with the reason.
+# By family: its choices, if one of these studies supports them. Choices that none supports are listed with the reason.
 PARTS: Mapping[str, Sequence[str]] = {
     "digest": (
         runner("digest", 'op = ["hash"]'),
@@ -181,7 +181,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     ),
 }
 
-# Families that have no table, and why.
+# Families without a table, and why.
 UNCOUNTED: Mapping[str, str] = {
     "database-sign-on": "each operation has PostgreSQL start and end a process, whose own calls are most of all",
     "defaults": "what it takes is counted as `password-hash` and `signature`",

@@ -1,4 +1,4 @@
-"""Where choices of a family differ in what they do, and why: by the family, by what it is, and by the choice."""
+"""Differences between the calls of a family's choices, with reasons: by family, by call, and by choice."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from fnmatch import fnmatchcase
 
 from bench.parity.counting import Row
 
-# Less than this is what happens now and then: a page that is full, a batch that ends.
+# Smaller differences are occasional calls: a full page, the end of a batch.
 MORE = 0.5
-# Waits and receives of a server are counted without disturbing it, and must be equal for everything that it is asked.
+# Waits and receives of a server are counted without disturbing it, and must be equal for all its requests.
 MORE_TURNS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Choices of a family that go about it in the same steps, and are compared with each other alone."""
+    """Choices of a family with the same steps, which are only compared with each other."""
 
     name: str
     choices: str
     """Patterns, with spaces between them."""
     does: str
-    """What it does that others do not."""
+    """Distinguishing work of the kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why some choices do more of something than the one of their kind that does least of it."""
+    """Reason why some choices make more of a call than the one of their kind that makes the fewest."""
 
     family: str
-    """A pattern."""
+    """Pattern of the family."""
     what: str
-    """Patterns of what it is, with spaces between them; `_` stands for a space in it."""
+    """Patterns of the call, with spaces between them; `_` means a space in it."""
     choices: str
-    """Patterns of the choices that it speaks of, with spaces between them: a choice, then its settings after `+`."""
+    """Patterns of the explained choices, with spaces between them: a choice, then its settings after `+`."""
     why: str
 
     def explains(self, family: str, difference: Difference) -> bool:
-        """Whether it is about this."""
+        """Return whether the reason explains this difference."""
         what, label = difference.what.replace(" ", "_"), difference.row.label.replace(" ", "+")
         label = f"{label}+op={difference.row.operation}+by={difference.row.by.partition(',')[0]}"
         return fnmatchcase(family, self.family) and _fits(what, self.what) and _fits(label, self.choices)
@@ -46,7 +46,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a row does more of than the row of its kind that does least of it."""
+    """Excess of a row's calls over the row of its kind with the fewest."""
 
     row: Row
     what: str
@@ -58,7 +58,7 @@ class Difference:
         return f"{row.label} ({row.operation}, {row.by}): {self.what} {self.count:g}, elsewhere {self.least:g}"
 
 
-# What is not compared, as it varies by itself.
+# Calls that are not compared, because their number varies by itself.
 VARYING: Sequence[Reason] = (
     Reason(
         "*",
@@ -344,14 +344,14 @@ REASONS: Sequence[Reason] = (
 
 
 def kind_of(family: str, row: Row) -> str:
-    """The name of a row's kind; empty where all of its family are of one."""
+    """Return the name of a row's kind; empty if its family has a single kind."""
     return next((kind.name for kind in KINDS.get(family, ()) if _fits(row.choice, kind.choices)), "")
 
 
 def differences(family: str, rows: Iterable[Row]) -> Iterator[Difference]:
-    """Where rows do more of something than another one of the same kind, operation, and library or server.
+    """Yield excesses of rows over another one of the same kind, operation, and library or server.
 
-    A choice `none` does nothing, and is none of them.
+    The null choice `none` is left out.
     """
     of_kind: dict[tuple[str, str, str], list[tuple[Row, Mapping[str, float]]]] = {}
     in_turn: dict[tuple[str, str, str], list[tuple[Row, Mapping[str, float]]]] = {}
@@ -368,7 +368,7 @@ def differences(family: str, rows: Iterable[Row]) -> Iterator[Difference]:
 
 
 def _more(group: Sequence[tuple[Row, Mapping[str, float]]], most: float) -> Iterator[Difference]:
-    """Yield each excess of a row over the row that does least of a thing, above `most`."""
+    """Yield each excess of a call, above `most`, over the row with the fewest."""
     for what in dict.fromkeys(name for _, counts in group for name in counts):
         least = min(counts.get(what, 0.0) for _, counts in group)
         for row, counts in group:
@@ -378,18 +378,18 @@ def _more(group: Sequence[tuple[Row, Mapping[str, float]]], most: float) -> Iter
 
 
 def reason(family: str, difference: Difference) -> Reason | None:
-    """Why it is so; None where that is not known."""
+    """Return the reason for a difference, or None if it is unknown."""
     return next((one for one in REASONS if one.explains(family, difference)), None)
 
 
 def unused(parts: Mapping[str, Iterable[Row]]) -> list[Reason]:
-    """Reasons that explain nothing any more."""
+    """Return reasons that explain nothing any more."""
     used = {reason(family, difference) for family, rows in parts.items() for difference in differences(family, rows)}
     return [one for one in REASONS if one not in used]
 
 
 def varies(family: str, difference: Difference) -> bool:
-    """Whether how often this row does it says nothing of its choice."""
+    """Return whether the number of calls varies independently of the row's choice."""
     return any(one.explains(family, difference) for one in VARYING)
 
 

@@ -1,4 +1,4 @@
-"""System calls of processes that run already, by strace: how often each, and the bytes that go through sockets."""
+"""System calls of running processes, by strace: their numbers, and the bytes that go through sockets."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 
 from tollbar.core import proc
 
-# Attaching takes milliseconds for each process; a server of many may be slow on a busy machine.
+# Attaching takes milliseconds for each process; a server with many may be slow on a busy machine.
 ATTACH_LIMIT_S = 20.0
 POLL_S = 0.005
-# The last answer is there before strace has written how the call ended that sent it.
+# The last answer arrives before strace has written the end of the call that sent it.
 WRITTEN_S = 0.2
-# Longer than any statement: what is sent to a database is read as messages.
+# Longer than any statement, because messages to a database are parsed.
 WHOLE_STRING_BYTES = 1 << 20
-# A descriptor has its description behind it, in which there may be `>` but before no comma or bracket.
+# A descriptor is followed by its description, in which `>` never comes before a comma or bracket.
 CALL = re.compile(r"\d+ +(\w+)\((\d*)(?:<(.*?)>(?=[,)]))?(.*)$")
 RESUMED = re.compile(r"(\d+) +<\.\.\. (\w+) resumed>(.*)$")
-# A runner's accounts, which it reads there, are the lab's own work; whole strings are in hexadecimal.
+# A runner's reads of accounts are the lab's own work; whole strings are in hexadecimal.
 ACCOUNTS = ("/proc/", "".join(rf"\x{byte:02x}" for byte in b"/proc/"))
 SENDING = ("write", "writev", "sendto", "sendmsg", "sendfile", "sendfile64")
 RECEIVING = ("read", "readv", "recvfrom", "recvmsg")
@@ -33,18 +33,21 @@ SOCKETS = ("TCP", "UNIX")
 
 @dataclass
 class Traced:
-    """What was seen of some processes."""
+    """Observations of some processes."""
 
     calls: Counter[str] = field(default_factory=Counter)
     sent: int = 0
     received: int = 0
     said: bytearray = field(default_factory=bytearray)
-    """All that was sent, where whole strings were asked for."""
+    """Sent bytes, if whole strings were requested."""
 
 
 @contextmanager
 def attached(root: int, file: Path, *, whole: bool = False) -> Iterator[None]:
-    """Traces all processes of a component, and what they start, into a file. Raises TimeoutError."""
+    """Trace all processes of a component, and their children, into a file.
+
+    Raises TimeoutError.
+    """
     deadline = time.monotonic() + ATTACH_LIMIT_S
     while (watching := _attach(below(root), file, deadline, whole=whole)) is None:
         if time.monotonic() > deadline:
@@ -57,7 +60,7 @@ def attached(root: int, file: Path, *, whole: bool = False) -> Iterator[None]:
 
 
 def _attach(pids: Sequence[int], file: Path, deadline: float, *, whole: bool) -> subprocess.Popen[bytes] | None:
-    """An strace that traces each of these; None where one of them ended meanwhile, or time is over."""
+    """Return an strace that traces each of these, or None if one of them ended meanwhile or time is over."""
     words = ["strace", "-f", "-yy", "-o", str(file), "-s", str(WHOLE_STRING_BYTES if whole else 0)]
     words += ["-xx"] if whole else []
     watching = subprocess.Popen([*words, *(f"--attach={pid}" for pid in pids)], stderr=subprocess.DEVNULL)
@@ -71,20 +74,20 @@ def _attach(pids: Sequence[int], file: Path, deadline: float, *, whole: bool) ->
 
 
 def _let_go(watching: subprocess.Popen[bytes]) -> None:
-    """Asked to end, it detaches and writes what is left."""
+    """Interrupt strace, which detaches and writes its buffer."""
     watching.send_signal(signal.SIGINT)
     watching.wait(ATTACH_LIMIT_S)
 
 
 def below(root: int) -> tuple[int, ...]:
-    """The processes of a component. Its root is the guard, which only waits for them."""
+    """Return the processes of a component without its root, the guard, which only waits for them."""
     return proc.tree(root)[1:]
 
 
 def read(file: Path, is_counted: Callable[[str], bool] = lambda about: True, *, is_session: bool = False) -> Traced:
-    """What a trace shows; bytes of those sockets whose description is counted.
+    """Return the calls of a trace, and the bytes of those sockets whose description is counted.
 
-    Of a session only what is between the line that asks for a chunk and the chunk's own.
+    For a session only calls between the line that requests a chunk and the chunk's own line count.
     """
     traced = Traced()
     waiting: dict[tuple[str, str], str] = {}
@@ -102,7 +105,7 @@ def read(file: Path, is_counted: Callable[[str], bool] = lambda about: True, *, 
         if is_session and name == "read" and descriptor == "0":
             traced = Traced()
             continue
-        # What was counted is said on standard error.
+        # The engine prints its counts on standard error.
         if name == "write" and descriptor == "2":
             continue
         if any(account in line for account in ACCOUNTS):
@@ -115,7 +118,7 @@ def read(file: Path, is_counted: Callable[[str], bool] = lambda about: True, *, 
 
 
 def _transfer(traced: Traced, name: str, about: str, rest: str, is_counted: Callable[[str], bool]) -> None:
-    """Bytes that a call has sent or received."""
+    """Return the bytes that a call has sent or received."""
     result = re.search(r"= (\d+)(?: \(.*\))?$", rest)
     if result is None or not about.startswith(SOCKETS) or not is_counted(about):
         return
@@ -128,7 +131,7 @@ def _transfer(traced: Traced, name: str, about: str, rest: str, is_counted: Call
 
 
 def _tracers(pid: int) -> set[int]:
-    """Who traces the threads of a process, 0 for nothing; empty where it has ended."""
+    """Return the tracers of a process's threads, 0 for none; empty if it has ended."""
     found = set()
     for status in Path(f"/proc/{pid}/task").glob("*/status"):
         with suppress(OSError):
@@ -137,16 +140,16 @@ def _tracers(pid: int) -> set[int]:
     return found
 
 
-# What a client says to a database is counted by its messages: statements that are run, prepared or not.
+# A client's requests to a database are counted by its messages: executed statements, prepared or not.
 
 
 def statements(database: str, said: bytes) -> int:
-    """How many statements were run by what was sent to a database."""
+    """Return the number of executed statements in the bytes sent to a database."""
     return sum(1 for kind in MESSAGES[database](said) if kind in RUNNING[database])
 
 
 def _of_postgresql(said: bytes) -> Iterator[int]:
-    """Kinds of messages: a byte each, then a length that counts itself."""
+    """Yield kinds of messages: a byte each, then a length that counts itself."""
     at = 0
     while at + 5 <= len(said):
         yield said[at]
@@ -154,7 +157,7 @@ def _of_postgresql(said: bytes) -> Iterator[int]:
 
 
 def _of_mariadb(said: bytes) -> Iterator[int]:
-    """Kinds of commands: behind a length of three bytes and a number."""
+    """Yield kinds of commands: after a length of three bytes and a number."""
     at = 0
     while at + 5 <= len(said):
         yield said[at + 4]

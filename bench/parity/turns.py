@@ -1,7 +1,7 @@
-"""Counts of the waits and receives of servers, by the kernel, while they and their client work as they are measured.
+"""Waits and receives of servers, counted by the kernel while server and client run as they are measured.
 
-strace stops a process at every call. Its client runs meanwhile, and has the next request there before the server looks
-for it: counted so, a server that does more work waits less. The kernel's tracepoints stop nothing.
+strace stops a process at every call. Its client runs meanwhile and has the next request ready before the server looks
+for it: counted by strace, a server that does more work waits less. The kernel's tracepoints stop nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TRACING = Path("/sys/kernel/tracing")
 WAITS = ("epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select")
 RECEIVES = ("recvfrom", "recvmsg", "read", "readv")
 CALLS = (*WAITS, *RECEIVES)
-# At the ends of a chunk a server may wait once more, or once less: 1 of 400 shows in no digit that is kept.
+# At the ends of a chunk a server may wait once more or once less: 1 of 400 changes no printed digit.
 OPERATIONS = 400
 # Lines of some 100 bytes, of the components alone.
 BUFFER_KIB = 16384
@@ -29,15 +29,15 @@ LOST = re.compile(r"entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
 def can_count() -> bool:
-    """Return whether the kernel counts for this process: as root, where its trace files are mounted."""
+    """Return whether the kernel counts for this process: as root, with its trace files mounted."""
     return os.access(TRACING / "instances", os.W_OK) and (TRACING / "events/syscalls").is_dir()
 
 
 @contextmanager
 def counted(components: Mapping[str, int], found: Counter[str]) -> Iterator[None]:
-    """Adds what the processes of each component, and those that they start, call meanwhile: `database: recvfrom`.
+    """Count the calls of each component's processes and their children while the context lasts: `database: recvfrom`.
 
-    `found` has the calls by the component's name; the root of a component is its guard's process. Raises OSError.
+    `found` gets the calls by the component's name; the root of a component is its guard's process. Raises OSError.
     """
     instance = TRACING / "instances" / f"tollbar-{os.getpid()}"
     instance.mkdir()
@@ -61,7 +61,7 @@ def counted(components: Mapping[str, int], found: Counter[str]) -> Iterator[None
 def calls(text: str, of: Mapping[int, str]) -> Counter[str]:
     """Return the calls of the threads of each component, by name; `of` has the component of a thread.
 
-    A process that ended meanwhile is its component's if there is but one.
+    A process that ended meanwhile counts for its component if there is only one.
     """
     if (lost := LOST.search(text)) and lost[1] != lost[2]:
         raise OSError(f"the kernel's buffer holds {lost[1]} of {lost[2]} calls")

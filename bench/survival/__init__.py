@@ -1,1 +1,1 @@
-"""What `python -m bench survive` strikes, by what, and what it looks for afterwards."""
+"""Kinds of runs that `python -m bench survive` strikes, its means, and its checks afterwards."""

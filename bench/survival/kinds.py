@@ -1,4 +1,4 @@
-"""What is run: a study for each kind, small enough that a kill and what is done after it take some seconds."""
+"""Kinds of runs: a study for each, small enough that a kill and the work after it take some seconds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bench.ground import EVERY_SERVER, STUDY
 from tollbar.core.stats import FEWEST_BLOCKS
 
 BLOCKS = FEWEST_BLOCKS
-# No more of them where a machine is busy.
+# A busy machine must not add any more.
 EXACTLY = ("--blocks", BLOCKS)
 PRIMITIVES = """
 question  = "What is left of this?"
@@ -70,7 +70,7 @@ blocks = BLOCKS
 
 
 def _platform(name: str) -> str:
-    """A hash through this platform, beside the engine's own."""
+    """Return a study of a hash through this platform, compared with the engine's own."""
     baseline = '{ provider = "libcrypto" }'
     return PRIMITIVES.format(
         choices='"sha-256"', providers=f'["libcrypto", "{name}"]', baseline=baseline, vary='lookup = ["implicit"]'
@@ -84,13 +84,13 @@ def _served(server: str) -> str:
 
 
 def _by_ticket(server: str, directory: str, runs: str) -> str:
-    """Kerberos with this directory, and who checks the ticket."""
+    """Return a study of Kerberos with this directory and this checker of the ticket."""
     vary = f'groups    = [100]\ndirectory = ["{directory}"]\nruns      = ["{runs}"]'
     return SIGN_IN.format(choice="kerberos", server=server, vary=vary)
 
 
 KINDS: dict[str, str] = {
-    # Of one construction: SHA-256, which the processor has instructions for, came out otherwise beside other tests.
+    # One construction alone: SHA-256, for which the processor has instructions, gave other results next to other tests.
     "primitives": PRIMITIVES.format(
         choices='"sha3-256", "sha3-512"', providers='["libcrypto"]', baseline='"sha3-256"', vary=""
     ),
@@ -107,7 +107,7 @@ KINDS: dict[str, str] = {
     },
     **{name: _platform(name) for name in ("python", "node", "java", "go", "dotnet")},
 }
-# Of these no run has more than one kind of process beside the lab.
+# Kinds whose runs have at most one kind of process besides the lab.
 WITHOUT_SERVERS = frozenset({"primitives", "sqlite", "python", "node", "java", "go", "dotnet"})
 SERVED = frozenset(KINDS) - WITHOUT_SERVERS
 WITH_SERVERS_OF_OTHERS = SERVED - {"embedded", "postgresql", "mariadb"}
@@ -115,5 +115,5 @@ WITH_DATABASES = frozenset({"postgresql", "mariadb", "accounts", "every server"}
 
 
 def study_of(kind: str) -> str:
-    """The text of its study."""
+    """Return the text of the kind's study."""
     return KINDS[kind].replace("BLOCKS", str(BLOCKS))

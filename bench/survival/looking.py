@@ -1,4 +1,4 @@
-"""What is looked for after a kill: what is left, what is lost, and whether the run comes to the same end."""
+"""Checks after a kill: leftovers, losses, and whether the run comes to the same end."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from bench.ground import NOTHING, Ground, Kept, cells_of, trials_of
 from bench.survival.kinds import EXACTLY
 from bench.survival.means import Kill
 
-# What a run may put beside itself on a ground: temporary files, what it says, what the shim is told, the user's cache.
+# Expected files next to a run on a ground: temporary files, output, the shim's settings, the user's cache.
 BESIDE = {"tmp", "output", "said.json", "told", ".cache"}
-# What tolls are made of.
+# Costs from which tolls are made.
 COSTS = ("cpu", "server-cpu")
-# The ratio of two ratios that were measured at different times beside other kills, each of four blocks.
+# Accepted ratio of two ratios measured at different times next to other kills, each of four blocks.
 NEAR = 1.1
 MADE_BY_THE_BENCH = (".toml", ".c", ".so")
 
 
 class Uninterrupted(NamedTuple):
-    """What a run of a kind comes to when nothing happens to it."""
+    """Results of an undisturbed run of a kind."""
 
     study: Path
     starting_s: float
-    """From its start to its first batch."""
+    """Seconds from its start to its first batch."""
     measuring_s: float
-    """From there to its end."""
+    """Seconds from its first batch to its end."""
     trials: int
     tolls: Mapping[str, Any]
 
 
 def tolls_of(ground: Ground) -> dict[str, Any]:
-    """Those of a cost that the last run printed, by what they are of."""
+    """Return the last run's tolls of costs, by their cells."""
     try:
         said = json.loads((ground.folder / "said.json").read_text())
     except ValueError:
@@ -52,19 +52,22 @@ def tolls_of(ground: Ground) -> dict[str, Any]:
 
 
 def batch_sizes(trials: list[Kept]) -> Counter[tuple[str, int, int]]:
-    """How many trials there are of each batch: all are committed at once."""
+    """Return the number of trials of each batch, which are committed at once."""
     return Counter((trial.study, trial.block, trial.batch) for trial in trials)
 
 
 def committed_in(runs: Path) -> list[Kept]:
-    """The trials that are on the disk at this moment."""
+    """Return the trials on the disk at this moment."""
     for about in runs.glob("*/run.json"):
         return trials_of(about.parent)
     return []
 
 
 def committed_in_mounts(ground: Ground, run: subprocess.Popen[bytes], runs: Path) -> list[Kept]:
-    """The same of a copy, made while the lab is stopped: SQLite resolves links, and leaves those mounts by that."""
+    """Return the trials in a copy, made while the lab is stopped.
+
+    SQLite resolves links, and would leave those mounts.
+    """
     looked = ground.folder / "looked"
     if not runs.exists():
         return []
@@ -80,7 +83,7 @@ def committed_in_mounts(ground: Ground, run: subprocess.Popen[bytes], runs: Path
 
 
 def resumed(kill: Kill, reference: Uninterrupted, committed: list[Kept]) -> Iterator[str]:
-    """Goes on with the run, and yields what is not as it should be."""
+    """Resume the run, and yield its faults."""
     ground = kill.ground
     made = [path.parent for name in ("runs", "elsewhere") for path in sorted((ground.folder / name).glob("*/run.json"))]
     if not made:
@@ -103,7 +106,7 @@ def resumed(kill: Kill, reference: Uninterrupted, committed: list[Kept]) -> Iter
     yield from _failed_anew(cells_of(run), proved, after[len(before) :])
     reasons = faults + sorted({trial.reason or trial.outcome for trial in after if trial.outcome != "ok"})
     kill.note["resumed"] = status
-    # What has failed is a failed trial for good, and the run says so; others may have been made up for.
+    # A failed trial stays failed, and the run's status shows it; others may have been made up for.
     if status != 0 and not (status == 1 and reasons):
         yield f"resumed, it ended with status {status}: {ground.output()[-300:]}"
     if (left := ground.left()) != NOTHING:
@@ -115,7 +118,7 @@ def resumed(kill: Kill, reference: Uninterrupted, committed: list[Kept]) -> Iter
         yield f"of the batches {parts} a part was there"
     if reasons:
         kill.note["harmed"] = [str(reason)[:200] for reason in reasons]
-    # What failed stands beside what was made up for it; a cell that failed has no trials.
+    # Failed trials are kept with those made up for them; a failed cell has no trials.
     is_whole = len(after) == reference.trials if not reasons else len(after) >= reference.trials or faults
     if not is_whole:
         yield f"{len(after)} trials, and {reference.trials} when quiet"
@@ -124,7 +127,7 @@ def resumed(kill: Kill, reference: Uninterrupted, committed: list[Kept]) -> Iter
 def _failed_anew(
     cells: Sequence[tuple[str | None, str | None]], proved: Sequence[str | None], trials: Sequence[Kept]
 ) -> Iterator[str]:
-    """What failed in the resumed run, to which nothing was done: cells that had not failed before, and trials."""
+    """Yield new failures of the undisturbed resumed run: cells that had not failed before, and trials."""
     had_failed = {place for place, outcome in enumerate(proved) if outcome not in (None, "ok")}
     found = [reason for place, (outcome, reason) in enumerate(cells) if outcome != "ok" and place not in had_failed]
     if found:
@@ -134,11 +137,11 @@ def _failed_anew(
 
 
 def answers(tolls: Mapping[str, Any], reference: Uninterrupted, *, harmed: bool) -> tuple[Counter[str], list[str]]:
-    """Compares a resumed run's tolls with the quiet run's: how many agree, and those that do not.
+    """Compare a resumed run's tolls with the quiet run's: the number that agree, and those that do not.
 
-    A toll agrees by an interval that overlaps with the other run's, or, since of two such runs a few in a hundred do
-    not by chance alone, by a ratio that is near the other's. Where a trial has failed there may be too few left for an
-    interval, and a cell that failed has no toll.
+    A toll agrees if its interval overlaps with the other run's, or if its ratio is near the other's, because a few in a
+    hundred miss by chance alone. After a failed trial there may be too few blocks for an interval, and a failed cell
+    has no toll.
     """
     found, apart = Counter[str](), []
     for key, toll in reference.tolls.items():
@@ -158,7 +161,7 @@ def answers(tolls: Mapping[str, Any], reference: Uninterrupted, *, harmed: bool)
 
 
 def files_beside(ground: Ground) -> list[str]:
-    """Files outside the run, which are removed."""
+    """Remove files outside the run, and return their names."""
     found = sorted(
         path.name
         for path in ground.folder.iterdir()

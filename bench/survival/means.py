@@ -1,4 +1,4 @@
-"""The means by which a run is struck."""
+"""Means by which a run is struck."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ from bench.ground import RUN_LIMIT_S, Ground, program
 from bench.survival.kinds import KINDS, SERVED, WITH_DATABASES, WITH_SERVERS_OF_OTHERS
 from tollbar.core import proc
 
-# What the shim is told, by place; as many places behind them it counts how often it was asked for what it was told.
+# Positions of the shim's settings; at the same positions after them it counts how often each was used.
 CLOCK, SLOW = 0, 1
 TOLD = 2
-# What a library in Rust says before it aborts.
+# Message of a Rust library before it aborts.
 NO_MEMORY = "memory allocation of "
 
 
 @dataclass
 class Kill:
-    """One run that is struck."""
+    """Struck run."""
 
     ground: Ground
     chance: random.Random
     run: subprocess.Popen[bytes]
     suspended_s: float
     note: dict[str, Any] = field(default_factory=dict)
-    """What was done, for the log."""
+    """Record of the strike, for the log."""
     holder: int = 0
-    """The process that holds the mounts in which the run is, where it is in mounts of its own."""
+    """Process that holds the run's own mounts, if it has some."""
     moved: Callable[[Path], Path] | None = None
-    """Makes of the run's directory the one to go on with, once the run has ended."""
+    """Function that moves the ended run's directory to the place where it is resumed."""
     terminal: int | None = None
-    """The other end of its controlling terminal, where it has one of its own."""
+    """Other end of its controlling terminal, if it has one of its own."""
 
     def tell(self, what: int, value: int) -> None:
-        """Changes what the shim says."""
+        """Change a setting of the shim."""
         with open(self.ground.folder / "told", "r+b") as told:
             told.seek(8 * what)
             told.write(value.to_bytes(8, sys.byteorder, signed=True))
 
     def asked(self) -> int:
-        """How often the lab asked for a clock that was set, or for a disk that was slow."""
+        """Return how often the lab used a set clock or a slow disk."""
         told = (self.ground.folder / "told").read_bytes()
         return sum(int.from_bytes(told[8 * (TOLD + one) :][:8], sys.byteorder) for one in (CLOCK, SLOW))
 
     def close_terminal(self) -> None:
-        """Hangs up, unless that was done."""
+        """Hang up, unless that was done."""
         if self.terminal is not None:
             os.close(self.terminal)
             self.terminal = None
@@ -74,7 +74,7 @@ def _signals(*signals: signal.Signals) -> Callable[[Kill], None]:
 
 
 def _part(words: str) -> Callable[[Kill], None]:
-    """Kills a process whose program and words these are, once there is one."""
+    """Return a strike that kills a process with this program and these words, once there is one."""
 
     def strike(kill: Kill) -> None:
         while kill.run.poll() is None:
@@ -93,7 +93,8 @@ def _part(words: str) -> Callable[[Kill], None]:
 
 
 def _several(words: str, *, with_lab: bool = True) -> Callable[[Kill], None]:
-    """Kills all processes of the run whose program and words these are, and the lab, once there is a guard.
+    """Return a strike that kills all processes of the run with this program and these words, and the lab, once there is
+    a guard.
 
     All are stopped first, so that none notices the end of another.
     """
@@ -117,7 +118,7 @@ def _several(words: str, *, with_lab: bool = True) -> Callable[[Kill], None]:
 
 
 def _quit(kill: Kill) -> None:
-    """Has it dump no core into the folder where it runs."""
+    """Send SIGQUIT, without a core file in the working directory."""
     with contextlib.suppress(ProcessLookupError):
         resource.prlimit(kill.run.pid, resource.RLIMIT_CORE, (0, 0))
     kill.run.send_signal(signal.SIGQUIT)
@@ -128,7 +129,7 @@ def _hang_up(kill: Kill) -> None:
 
 
 def _suspend(kill: Kill) -> None:
-    """Stops the whole tree, those that start others first, and lets it go on in the opposite order."""
+    """Stop the whole tree, parents first, and resume it in the opposite order."""
     pids = proc.tree(kill.run.pid)
     for how, those in ((signal.SIGSTOP, pids), (signal.SIGCONT, pids[::-1])):
         for pid in those:
@@ -139,7 +140,7 @@ def _suspend(kill: Kill) -> None:
 
 
 def _set_clock(kill: Kill) -> None:
-    """Back or forth by up to a day, and once more a moment later."""
+    """Set the clock back or forth by up to a day, twice within moments."""
     for _ in range(2):
         seconds = kill.chance.randrange(-86400, 86400)
         kill.tell(CLOCK, seconds)
@@ -151,9 +152,9 @@ def _slow_disk(kill: Kill) -> None:
 
 
 def _lose_power(kill: Kill) -> None:
-    """What was written by one moment is all there is, with a torn write at the end of the log; opened elsewhere."""
+    """Copy the files of one moment, with a torn write at the end of the log; the run is resumed elsewhere."""
     kill.run.send_signal(signal.SIGSTOP)
-    # Stopped once the kernel has done what it was asked last.
+    # Stopped only after the kernel has finished the last system call.
     with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_PID, kill.run.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     copied = kill.ground.folder / "elsewhere"
@@ -170,7 +171,7 @@ def _lose_power(kill: Kill) -> None:
 
 def _run_out_of(kind: int, now: Callable[[int], int], spare: int) -> Callable[[Kill], None]:
     def strike(kill: Kill) -> None:
-        # Before there is a run, Python itself is still being loaded, and says in its own way what it lacks.
+        # Before there is a run, Python itself is still loading, and reports shortages in its own way.
         while kill.run.poll() is None and not kill.ground.runs:
             time.sleep(0.005)
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
@@ -181,7 +182,7 @@ def _run_out_of(kind: int, now: Callable[[int], int], spare: int) -> Callable[[K
 
 
 def entered(holder: int, folder: Path) -> list[str]:
-    """Words before a command that runs in this folder, as the mounts of that process show it."""
+    """Return words before a command that runs in this folder, inside that process's mounts."""
     return ["nsenter", f"--mount=/proc/{holder}/ns/mnt", "env", f"--chdir={folder}"]
 
 
@@ -195,9 +196,9 @@ def _in_mounts(kill: Kill, *words: str) -> int:
 
 
 def _fill_disk(kill: Kill) -> None:
-    """No page is left where the runs are. The run is then copied to where there is room."""
+    """Leave no free page where the runs are; the run is then copied to where there is room."""
     runs, spare = f"/proc/{kill.holder}/root{kill.ground.folder}/runs", 4096 * kill.chance.randrange(3)
-    # What is written between the two calls would leave it too small for what it has.
+    # Writes between the two calls would leave the file system too small for its content.
     kill.run.send_signal(signal.SIGSTOP)
     try:
         about = os.statvfs(runs)
@@ -209,16 +210,16 @@ def _fill_disk(kill: Kill) -> None:
 
 
 PROTECTED_LIMIT_S = 30.0
-"""On a busy machine a process takes its time to end."""
+"""Limit for the end of a process on a busy machine."""
 
 
 def _write_protect(kill: Kill) -> None:
-    """Killed, then resumed where nothing may be written, which is refused in words; then copied elsewhere."""
+    """Kill the run, resume it on a read-only disk, which is refused in words, then copy it elsewhere."""
     kill.run.kill()
     kill.run.wait()
     folder = kill.ground.folder
     deadline = time.monotonic() + PROTECTED_LIMIT_S
-    # A process that the lab has just forked has its files until it becomes another program, or is ended.
+    # A process that the lab has just forked has its files until it becomes another program, or ends.
     while _in_mounts(kill, "mount", "-o", "remount,ro", f"{folder}/runs") != 0:
         if time.monotonic() > deadline:
             raise RuntimeError("what the runs are on cannot be made read-only here")
@@ -230,34 +231,35 @@ def _write_protect(kill: Kill) -> None:
         kill.note["refused"] = resumed.wait(RUN_LIMIT_S)
 
 
-# A run that is at its end anyway may be asked too late; by then Python has a fraction of a second's work left.
+# A run near its end may be asked too late; Python then has a fraction of a second's work left.
 ENDING_S = 2.0
 
 
 class Means(NamedTuple):
-    """A way in which a run is struck."""
+    """Way in which a run is struck."""
 
     strike: Callable[[Kill], None]
     statuses: tuple[int, ...]
-    """What the command may end with; 0 where the run came to its end first, or was not to end."""
+    """Possible exit statuses; 0 if the run ended first, or was not meant to end."""
     kinds: frozenset[str] = frozenset(KINDS)
     needs: str = ""
-    """`terminal`, `mounts` or `shim`."""
+    """Kind of place: `terminal`, `mounts` or `shim`."""
     is_unnoticed: bool = False
-    """Whether a run that it strikes is to end as any other."""
+    """Whether a struck run must end as any other."""
     is_to_end: bool = False
     """Whether the run is asked to end, and may not go on."""
     is_swept: bool = False
-    """Whether no process is left that could remove anything: the next command that measures has to."""
+    """Whether no process is left that could remove anything, so that the next measuring command must."""
 
     def was_lost(self, late: bool, status: int, lived_s: float) -> bool:
-        """Whether a run that was asked to end went on to its own end, so long after it."""
+        """Return whether a run that was asked to end went on to its own end for this long."""
         return self.is_to_end and not late and status == 0 and lived_s > ENDING_S
 
     def has_struck(self, kill: Kill, status: int) -> bool:
-        """Whether it did anything to the run: that ended by it, or a part did, or what it did goes on beside the run.
+        """Return whether the strike affected the run: the run or a part ended by it, or its effect continues next to
+        the run.
 
-        A run that ended well before the signal came, or never needed more of what it was left, was not struck.
+        A run that ended well before the signal came, or never needed more of the limited resource, was not struck.
         """
         if "part" in kill.note:
             return kill.note["part"] is not None
@@ -271,7 +273,7 @@ class Means(NamedTuple):
 
 
 GUARD = r"^\S*tollbar-engine guard "
-# A part that was killed is a failed trial, or a cell that could not be proved; a shortage is an error in words.
+# A killed part is a failed trial, or an unproved cell; a shortage is an error in words.
 HARMED = (0, 1, 2, 3)
 MEANS: dict[str, Means] = {
     "SIGKILL of the lab": Means(_signals(signal.SIGKILL), (0, -signal.SIGKILL)),
@@ -292,7 +294,7 @@ MEANS: dict[str, Means] = {
     "SIGINT": Means(_signals(signal.SIGINT), (0, 130, -signal.SIGINT), is_to_end=True),
     "SIGINT twice": Means(_signals(signal.SIGINT, signal.SIGINT), (0, 130, -signal.SIGINT), is_to_end=True),
     "SIGTERM twice": Means(_signals(signal.SIGTERM, signal.SIGTERM), (0, -signal.SIGTERM), is_to_end=True),
-    # With its default action, whatever the bench itself was begun by.
+    # With its default action, however the bench itself was started.
     "SIGHUP": Means(_signals(signal.SIGHUP), (0, -signal.SIGHUP), needs="terminal"),
     "SIGQUIT": Means(_quit, (0, -signal.SIGQUIT)),
     "closed terminal": Means(_hang_up, (0, -signal.SIGHUP), needs="terminal"),
@@ -302,7 +304,7 @@ MEANS: dict[str, Means] = {
     "suspended": Means(_suspend, HARMED, is_unnoticed=True),
     "disk full": Means(_fill_disk, HARMED, needs="mounts"),
     "disk read-only": Means(_write_protect, (0, -signal.SIGKILL), needs="mounts"),
-    # Of the lab's libraries those in Rust end the process where they are given no memory, and say so.
+    # The lab's Rust libraries end the process when they get no memory, with a message.
     "memory limit": Means(_run_out_of(resource.RLIMIT_AS, _address_space_bytes, 4 << 20), (*HARMED, -signal.SIGABRT)),
     "descriptors": Means(
         _run_out_of(resource.RLIMIT_NOFILE, lambda pid: max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1, 6), HARMED

@@ -1,4 +1,4 @@
-"""A kill: a run that is begun, struck, looked at and resumed."""
+"""A kill: a run that is begun, struck, checked and resumed."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from bench.survival.looking import (
 from bench.survival.means import MEANS, NO_MEMORY, TOLD, Kill, entered
 
 SHIM = Path(__file__).with_name("shim.c")
-# What the lab says when it has proved its cells and begins with the first batch.
+# The lab's line after the proofs, before the first batch.
 MEASURES = "\n  measure "
-# Of a traceback: it has come from the command itself.
+# Part of a traceback that comes from the command itself.
 IN_MAIN = "in main\n"
-# So many kills of a hundred come after that.
+# Share of kills struck after the first batch began.
 WHILE_MEASURING = 0.75
-# A run that is waited for says so within this, once it does.
+# Polling interval: a run is noticed within this time.
 POLL_S = 0.005
 
 
 class Survivors:
-    """A ground, and what runs of each kind are like on it."""
+    """Ground, with the results of quiet runs of each kind on it."""
 
     def __init__(self, ground: Ground, suspended_s: float) -> None:
         self.ground = ground
@@ -47,12 +47,15 @@ class Survivors:
         self._shim: Path | None = None
 
     def uninterrupted(self, kind: str) -> Uninterrupted:
-        """Measured once, after a run that prepares what is kept. Raises RuntimeError where it cannot be run."""
+        """Return the results of a quiet run, measured once, after a run that prepares the cache.
+
+        Raises RuntimeError if it cannot be run.
+        """
         if kind not in self._uninterrupted:
             study = self.ground.folder / f"{kind.replace(' ', '-')}.toml"
             study.write_text(study_of(kind))
             kept = -1
-            # The first makes what is kept.
+            # The first run fills the cache.
             while kept != (kept := _entries(self.ground.cache)):
                 began = time.monotonic()
                 run = self.ground.start(study, *EXACTLY)
@@ -74,10 +77,10 @@ class Survivors:
         return self._uninterrupted[kind]
 
     def kill(self, kind: str, name: str, seed: int) -> dict[str, Any]:
-        """Strikes a run once, and says what became of it; `wrong` names all that should not be."""
+        """Strike a run once, and return the outcome; `wrong` names all faults."""
         ground, means, chance = self.ground, MEANS[name], random.Random(seed)
         reference = self.uninterrupted(kind)
-        # The kernel gives the numbers of what earlier runs had to others.
+        # The kernel may have given the numbers of earlier runs' resources to other programs.
         for noted in (ground.ports, ground.memory, ground.spaces):
             noted.clear()
         is_measuring, share = chance.random() < WHILE_MEASURING, chance.random()
@@ -97,7 +100,7 @@ class Survivors:
                 run.wait(after_s)
             struck_s = time.monotonic() - began
             programs = len(ground.under_way(run))
-            # Of the bench's own making, and its number may be another program's a moment after its end.
+            # The bench itself made them, and after their end the numbers may be another program's.
             ground.spaces -= spaces(place.holder)
             runs = Path(f"/proc/{place.holder}/root{ground.folder}/runs") if place.holder else ground.folder / "runs"
             committed = committed_in_mounts(ground, run, runs) if place.holder else committed_in(runs)
@@ -119,14 +122,14 @@ class Survivors:
             if means.needs == "shim":
                 kill.note["asked"] = kill.asked()
             if place.holder and runs.exists():
-                # Where there is room, and may be written.
+                # A place with room and write permission.
                 shutil.copytree(runs, ground.folder / "elsewhere")
                 kill.moved = lambda run: ground.folder / "elsewhere" / run.name
         if status not in means.statuses or (status == -signal.SIGABRT and NO_MEMORY not in said):
             wrong.append(f"status {status}")
         if means.was_lost(late, status, lived_s):
             wrong.append(f"it went on for {lived_s:.1f} s after it was asked to end, to its own end")
-        # Before `main`, it is Python that is interrupted, or lacks something, while it loads its modules.
+        # Before `main`, Python itself is interrupted or runs short while it loads its modules.
         if "Traceback" in said and IN_MAIN in said:
             wrong.append(f"a traceback: {said[-600:]}")
         # A run that was done before it was struck has nothing to write.
@@ -143,7 +146,7 @@ class Survivors:
         except subprocess.TimeoutExpired:
             wrong.append(f"the resumed run went on for {RUN_LIMIT_S} s")
         if wrong:
-            # What is left is this kill's, and not the next one's.
+            # Leftovers must not count for the next kill.
             self.clear()
         self._clear_runs()
         if beside := files_beside(ground):
@@ -157,24 +160,24 @@ class Survivors:
         }  # fmt: skip
 
     def _apart(self, kill: Kill, kind: str, reference: Uninterrupted) -> list[str]:
-        """What is another answer than a quiet run's: of the one that was made first, and of one made now."""
+        """Return answers that differ from a quiet run's: from the first one, and from one made now."""
         tolls, harmed = tolls_of(self.ground), "harmed" in kill.note
         found, apart = answers(tolls, reference, harmed=harmed)
         if apart:
-            # The machine may be another than it was then, and one run of four blocks is unlike others by chance.
+            # The machine may have changed since, and one run of four blocks differs from others by chance.
             kill.note["apart"] = apart
             self._clear_runs()
             del self._uninterrupted[kind]
             try:
                 found, apart = answers(tolls, self.uninterrupted(kind), harmed=harmed)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
-                # What differs stands then.
+                # The differences then count.
                 kill.note["not_compared_anew"] = str(error)[-300:]
         kill.note["answers"] = dict(found)
         return apart
 
     def clear(self) -> None:
-        """Ends and removes what an attempt that came to nothing has left."""
+        """End and remove everything that a useless attempt has left."""
         for pid in self.ground.descendants():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -191,7 +194,10 @@ class Survivors:
             shutil.rmtree(self.ground.folder / folder, ignore_errors=True)
 
     def _wait_until_measuring(self, run: subprocess.Popen[bytes]) -> None:
-        """Returns with the first batch, or with the run. Raises subprocess.TimeoutExpired."""
+        """Return after the first batch, or when the run ends.
+
+        Raises subprocess.TimeoutExpired.
+        """
         deadline = time.monotonic() + RUN_LIMIT_S
         while run.poll() is None and MEASURES not in self.ground.output():
             if time.monotonic() > deadline:
@@ -200,12 +206,12 @@ class Survivors:
 
     @contextlib.contextmanager
     def _prepared(self, needs: str) -> Iterator[Place]:
-        """Where the command is run."""
+        """Yield the place in which the command is run."""
         folder = self.ground.folder
         match needs:
             case "terminal":
                 terminal, stdin = os.openpty()
-                # A bench that was begun with `nohup` would have it ignore just that.
+                # A bench started with `nohup` would have it ignore this signal.
                 hears = ["env", "--default-signal=HUP"]
                 yield Place(["setsid", "--ctty", *hears], {}, stdin=stdin, terminal=terminal)
             case "shim":
@@ -237,12 +243,12 @@ class Survivors:
 
 
 def _entries(folder: Path) -> int:
-    """How many files and folders there are, of which others that share the cache may make and remove some meanwhile."""
+    """Return the number of files and folders, some of which other users of the cache may make and remove meanwhile."""
     return sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
 
 
 class Place(NamedTuple):
-    """Where a run is begun: what is put before its command, its environment, its terminal, who holds its mounts."""
+    """Place where a run is begun: words before its command, environment, terminal, and holder of its mounts."""
 
     before: list[str]
     environment: dict[str, str]
