@@ -10,7 +10,7 @@ from bench.studies import SERVED, Unmeasured, halves, measured
 
 CELLS = 20
 MEDIAN_GOAL = 0.003
-# Of forty intervals of 95 % two miss on average, and more than three one time in seven.
+# Two of forty 95 % intervals miss on average, and more than three one time in seven.
 MISSED_GOAL = 3
 
 # A message one byte longer has as many blocks of SHA-256, and an answer one byte longer as many records and packets.

@@ -26,7 +26,8 @@ class Figure:
     goal: str
     here: str
     met: bool | None
-    """Whether the goal is met. None: a figure for comparison without a goal, never an unmeasured one."""
+    """True if the goal is met; None for a figure without a goal, printed for comparison, never for an
+    unmeasured one."""
 
 
 def unmeasured(what: str, why: object, goal: str = "(not measured)") -> Figure:

@@ -89,9 +89,7 @@ def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Fi
 
 
 def _of_nothing(what: str, found: Counter[str]) -> Figure:
-    """Return the figure of unchanged rows, for which any other kind (dearer, cheaper, gone, failed, cannot tell) is
-    wrong.
-    """
+    """Return the figure of unchanged rows: any other kind (dearer, cheaper, gone, failed, cannot tell) is wrong."""
     is_told = found["no change"] >= UNCHANGED_GOAL * found.total() > 0
     goal = f"0 rows dearer, {UNCHANGED_GOAL:.0%} without change"
     return Figure(what, goal, _said(found), found["dearer"] == 0 and is_told)

@@ -1,7 +1,7 @@
 """Second attempt of the few tests that failed in a whole run, alone, with a report.
 
-Tests hold clocks, servers and processes of a real machine against each other. Next to a neighbour's burst one of some
-8,000 fails now and then. A test that fails twice fails the run, and more than `MOST` failures have another cause.
+Tests depend on clocks, servers and processes of a real machine. Next to a neighbour's burst one of some 8,000 fails now
+and then. A test that fails twice fails the run, and more than `MOST` failures have another cause.
 """
 
 from __future__ import annotations

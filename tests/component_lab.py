@@ -1,6 +1,6 @@
 """Servers of fake components, and a lab that starts one and is ended meanwhile.
 
-component_lab.py FOLDER     starts the server in this folder, says `ready`, and waits for the end of its standard input
+component_lab.py FOLDER     starts the server in this folder, prints `ready`, and waits for the end of its input
 """
 
 from __future__ import annotations

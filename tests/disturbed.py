@@ -37,7 +37,7 @@ class Work:
     rarely: tuple[float, float] = (0.0, 0.0)
     """Share of its processes that cost more for life, and the excess as a share."""
     slices: bool = True
-    """Whether its runner can slice, which a platform's cannot."""
+    """True if its runner can slice, which a platform's cannot."""
 
     @property
     def mean_ns(self) -> float:
@@ -73,7 +73,7 @@ class Disturbance:
     states: tuple[tuple[float, Dwell], ...]
     """Logarithm of the factor on costs and its duration, for each state."""
     hits_all_alike: bool = False
-    """Whether it is the clock's frequency, which slows all work by the same factor, unlike a neighbour."""
+    """True for the clock's frequency, which slows all work by the same factor, unlike a neighbour."""
 
     def path(self, source: np.random.Generator, until_s: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the end and the level of each state, from a while before time 0 on."""
@@ -105,7 +105,7 @@ class Kind:
     quotient_noise: float = 0.0
     """Standard deviation of a machine's own quotient of probe and chain from the listed one, in logarithms."""
     is_listed: bool = True
-    """Whether the shipped table has its processor."""
+    """True if the shipped table has its processor."""
     preempted: float = 0.0
     """Share of chunks in which another program has the core for a moment, so that they return without slices."""
     reading_noise: tuple[float, float] = (0.01, 0.07)

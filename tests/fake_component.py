@@ -1,13 +1,13 @@
 """A component that becomes ready in each way or fails to, and prepares itself or fails to.
 
-fake_component.py -v                                says its version
+fake_component.py -v                                prints its version
 fake_component.py serve HOW FAULT ADDRESS PORT      HOW is a kind of readiness; FAULT is one of `none`,
-                                                    `never` (ready), `dies`, `mumbles` (a line of its own, and goes on)
+                                                    `never` (ready), `dies`, `mumbles` (prints a line, and goes on)
                                                     and `stubborn` (does not stop)
 fake_component.py prepare COUNT FAULT               adds a line to the file COUNT, and writes `state`, half of it first
-fake_component.py count COUNT                       succeeds when it has been run three times
+fake_component.py count COUNT                       succeeds at the third run
 
-It imports nothing that loads a libcrypto, and writes the signal that ends it to `ended-by`.
+The program imports nothing that loads a libcrypto, and writes the signal that ends it to `ended-by`.
 """
 
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env -S python3 -I -S
 """A runner that speaks the whole contract, measures nothing, and fails as requested.
 
-It works the answers out by itself. Its "CPU time" is the number of iterations that the task's choice carries, with some
-noise. As a load client it connects to no server, and makes up the account of a server.
+It computes the answers by itself. Its "CPU time" is the number of iterations of the task's choice, with some noise. As
+a load client it connects to no server, and makes up the account of a server.
 
 FAKE_FAULT names a fault (see `FAULTS`) as MOMENT:FAULT, such as `verify:crash` or `chunk:crash`; with
 MOMENT:FAULT:CHOICE only that choice is struck.

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """A web server that serves `/bytes/N`, in clear or under TLS, and fails as requested.
 
-fake_server.py -v      says its version
-fake_server.py         reads what to do from standard input, as JSON:
+fake_server.py -v      prints its version
+fake_server.py         reads its task from standard input, as JSON:
     port, fault, after, sign, tls: null or {"version", "cipher", "chain", "key"}, other: {"chain", "key"}
 
-`fault` is one of START_FAULTS, ANSWER_FAULTS and TLS_FAULTS. Those of answers and of TLS begin after so many requests
-or connections that were served as they should be (`after`), or, where that is null, once there is a file named `sign`;
-and then they never end. `…-once` is wrong one time.
+`fault` is one of START_FAULTS, ANSWER_FAULTS and TLS_FAULTS. Faults of answers and of TLS begin after a number of
+correctly served requests or connections (`after`), or, if that is null, once there is a file named `sign`; and then
+they never end. `…-once` is wrong one time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The command as a fork of a process that has imported it, because importing takes longer than most commands.
 
-Two of one test have the same order of sets, and what outlives the command is not waited for: tests of either start it.
+Forks of one process have the same order of sets, and processes that outlive the command are not waited for: tests that
+need either start a new process.
 """
 
 from __future__ import annotations

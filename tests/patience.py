@@ -1,7 +1,7 @@
 """Time limit for events that tests wait for.
 
-It ends only what hangs: next to busy programs an answer of a second may need a hundred. What never comes has a limit of
-its own where it is tried.
+It only ends hanging tests: on a busy machine an answer of a second may need a hundred. Tests of events that never come
+set limits of their own.
 """
 
 PATIENCE_S = 600.0

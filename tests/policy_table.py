@@ -1,9 +1,9 @@
-"""What each shipped policy says of each choice, as text: `python tests/policy_table.py > tests/golden/policies.txt`.
+"""Rulings of each shipped policy as text: `python tests/policy_table.py > tests/golden/policies.txt`.
 
-Of every family that a policy has rules on: each choice with its settings at their defaults, by the system's own
-library; where that does not meet the policy, the nearest cell of the choice that does; then each value of a setting
-that decides something, where the policy says otherwise of it than of the cell that it differs from. On the day of the
-review, and on each later day on which a rule begins to hold, what is then other than before.
+For every family that a policy has rules on: each choice with its settings at their defaults, by the system's own
+library; if that does not meet the policy, the nearest cell of the choice that does; then each value of a setting that
+decides something, if its ruling differs from that of the cell it varies. On the day of the review, and on each later
+day on which a rule begins to hold, the rulings that have changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Studies of servers on other machines, and a trial of one of them with observations from outside.
 
-roles_lab.py STUDY CHOICE ROLES…     one JSON object: what the load client says of a chunk, and what a capture and the
-                                     processes' own clocks say
+roles_lab.py STUDY CHOICE ROLES…     prints one JSON object: the load client's record of a chunk, a capture, and the
+                                     processes' own clocks
 """
 
 from __future__ import annotations

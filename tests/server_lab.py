@@ -1,9 +1,10 @@
 """A lab to be ended, and a program that ends it and counts its remains.
 
 server_lab.py trials SERVER [TRIALS]             starts, asks and stops the server, or the embedded server before this
-service server_lab.py user SERVER                        does that as root, and then as an ordinary user server_lab.py
-end SERVER SERVED SECONDS SIGNAL   does that in a child, ends it so long after so many servers were up, and says what
-was left
+                                                 service
+server_lab.py user SERVER                        does that as root, and then as an ordinary user
+server_lab.py end SERVER SERVED SECONDS SIGNAL   does that in a child, ends it SECONDS after SERVED servers were up, and
+                                                 prints the remains
 """
 
 from __future__ import annotations
@@ -183,9 +184,9 @@ def user(name: str) -> None:
 
 
 def end(name: str, served: int, after_s: float, how: signal.Signals) -> None:
-    """End a lab and count what it leaves.
+    """End a lab and count its remains.
 
-    Remains of a lab become children of this process; without children, nothing was left.
+    They become children of this process; without children, nothing was left.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     lab = subprocess.Popen([sys.executable, __file__, "trials", name, "1000000"], stdout=subprocess.PIPE)

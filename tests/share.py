@@ -1,6 +1,6 @@
 """Selection of test cases: a share of a product by default, the whole on request.
 
-A person at two cores waits for a share. Continuous integration has at least a case of every test: it sets
+The share is for a person at two cores. Continuous integration has at least a case of every test: it sets
 `TOLLBAR_EVERY_TEST=1`. The whole, `TOLLBAR_WHOLE=1`, takes half an hour.
 """
 

@@ -1,8 +1,8 @@
 """A virtual machine with known true costs, on which the lab measures as on a real one.
 
-Its sessions and its clock take the place of processes and of time below `tollbar.lab.measure`; the probe, batches,
-rounds, waiting, store and judge are those of a run. Its disturbances follow other laws than the method was found with:
-durations with heavy tails, several levels, steps that hit all work alike, bursts that no probe sees.
+Its sessions and its clock replace processes and time below `tollbar.lab.measure`; the probe, batches, rounds, waiting,
+store and judge are those of a run. Its disturbances follow other laws than the method was developed with: durations
+with heavy tails, several levels, steps that hit all work equally, bursts that no probe sees.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Machine:
     source: np.random.Generator
     until_s: float
     slices: bool = False
-    """Whether its runners slice their chunks."""
+    """True if its runners slice their chunks."""
     now_s: float = 0.0
     path: disturbed.Path = field(init=False)
     chain_ns: float = field(init=False)

@@ -328,7 +328,7 @@ def choices(some: object) -> set[str]:
 
 
 def test_policies_that_contradict_each_other_are_named_with_both_clauses() -> None:
-    """One policy refuses ML-KEM by itself, the other everything else: nothing meets both."""
+    """The first policy refuses ML-KEM by itself, the second everything else: nothing meets both."""
     found = unpriced(asked("key-exchange", "tr-02102-2026-01", "cnsa-2.0-2024-12"))
     assert () == found.qualifies
     (said,) = [one for one in found.contradictions if (one.rule.id, one.other_rule.id) == ("kem", "kem")]

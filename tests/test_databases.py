@@ -44,9 +44,9 @@ class Case:
     refuses: frozenset[str] = frozenset()
     """Refused faults: a wrong key, a changed value, a value moved from another row or column."""
     hides: bool = True
-    """Whether the plaintext is in none of the database's files, except its log if `log` is plain."""
+    """True if the plaintext is in none of the database's files, except its log if `log` is plain."""
     in_server: bool = True
-    """Whether the database has a loop of its own for this choice."""
+    """True if the database has a loop of its own for this choice."""
 
     def __str__(self) -> str:
         return "-".join([self.server, self.choice, *map(str, self.settings.values())])

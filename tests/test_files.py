@@ -214,7 +214,7 @@ def test_root_keeps_nothing_in_another_user_s_home(below_tmp: Path, monkeypatch:
 
 
 def test_root_s_runs_are_in_no_folder_of_another_user_s(below_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That user could replace a run's folder, from which root would then load libraries."""
+    """Another user could replace a run's folder, from which root would then load libraries."""
     monkeypatch.setattr(tempfile, "tempdir", str(below_tmp))
     assert str(below_tmp) == sandbox.folder_for_all()
     assert below_tmp in leftovers._folders()

@@ -210,7 +210,7 @@ def test_numbers_of_no_run_are_one_line(own_run: Path) -> None:
 
 
 def test_an_end_beyond_all_numbers_is_kept_as_none(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look costs confidence, so that few blocks have infinite ends after many looks."""
+    """Looks cost confidence, so that few blocks have infinite ends after many looks."""
     monkeypatch.setattr("tollbar.analysis.kept._MOST", 1.2)
     tolls = compare.keep(analysis.judge(results.read(own_run))).studies[0].tolls
     assert {True, False} == {toll.high is None for toll in tolls}

@@ -78,7 +78,7 @@ def test_coins_seldom_make_a_pattern(
 
 
 def test_what_is_so_is_found_among_coins() -> None:
-    """One flag decides twelve of forty tolls on ten processors; the others are random."""
+    """A flag decides twelve of forty tolls on ten processors; the others are random."""
     chance = Random(3)
     machines = _machines(*(("sha " if n < 5 else "") + ("odd" if n % 2 else "") for n in range(10)))
     rows = [_row({p: BOTH[p >= 5] if n < 12 else chance.choice(BOTH) for p in range(10)}, n) for n in range(40)]

@@ -395,6 +395,6 @@ def test_every_asset_of_a_public_inventory_is_mapped_or_says_why_not(path: Path)
 
 
 def test_most_assets_of_public_inventories_are_known() -> None:
-    """Each cipher suite counts once for each group."""
+    """Cipher suites count once for each group."""
     found = [one for path in SAMPLES for one in mapped(price.read(path))]
     assert (22, 16) == (len(found), sum(bool(one.uses) for one in found))

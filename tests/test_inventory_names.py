@@ -320,7 +320,7 @@ def test_an_alias_is_no_other_choice(family: str) -> None:
 @settings(max_examples=200, deadline=1000)
 @given(st.text(max_size=60), st.sampled_from(["SHA-256", "AES-256-GCM", "RSA-2048", "curve25519", "Argon2id", ""]))
 def test_whatever_follows_a_name_is_known_or_left_over(text: str, name: str) -> None:
-    """Each letter and digit is part of a fact, a number, a filler, or left over."""
+    """Letters and digits are part of a fact, a number, a filler, or left over."""
     read = names.read(f"{name} {text}")
     if "quux" in text.lower():
         assert read.left

@@ -17,7 +17,7 @@ from tollbar.report.sections.trust import by_chance, trust
 
 
 def test_one_of_several_comparisons_has_a_wider_interval() -> None:
-    """Each of five is judged at 99 % if all together must hold at 95 %; a single one is unchanged."""
+    """Five comparisons are judged at 99 % each if all together must hold at 95 %; a single one is unchanged."""
     one = Interval(1.1, 1.1 / 1.05, 1.1 * 1.05, 0.95, 12)
     found = jointly(one, 5)
     assert pytest.approx(0.99) == found.confidence

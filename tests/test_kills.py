@@ -26,7 +26,7 @@ from conftest import here, lacking
 KILLS = share.of(9, 26)
 # A run may end before its moment; about one in five does.
 ATTEMPTS = 5
-# A run that is refused more of a resource may manage with what it has, each time.
+# Such a run may succeed each time without more of the resource.
 WITHOUT_MORE = share.of(2, ATTEMPTS)
 # Means that refuse a run more of a resource.
 REFUSED = ("disk full", "memory limit", "descriptors")

@@ -91,7 +91,7 @@ def test_a_neighbour_that_is_nearly_always_there_is_not_taken_for_quiet() -> Non
 
 
 def test_a_watch_learns_what_is_quick() -> None:
-    """Each reading during the measurement improves the estimate; without any there is nothing to wait for."""
+    """Readings during the measurement improve the estimate; without any there is nothing to wait for."""
     watch = Watch()
     assert not watch.is_quick(25_000.0)
     watch.note(40_000.0)

@@ -1,6 +1,6 @@
 """Kerberos and NTLM on real servers: right users sign in, wrong ones do not, and nothing is left outside the run.
 
-What is not installed fails here: without it these schemes would be proved nowhere.
+A missing server fails here, because without it these schemes would be proved nowhere.
 """
 
 from __future__ import annotations

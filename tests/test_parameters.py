@@ -139,7 +139,7 @@ def cells(choice: str, **vary: str | int) -> tuple[Cell, ...]:
 
 
 def test_parameters_that_cannot_be_together_are_refused() -> None:
-    """Each lane needs its memory: the plan prints how much, and nothing starts."""
+    """Lanes need memory: the plan prints how much, and nothing starts."""
     words = "`memory` is 64 KiB, and 16 `lanes` need 128 KiB at least, 8 KiB each"
     with pytest.raises(TollbarError, match=re.escape(words)):
         cells("argon2id", memory="64 KiB", lanes=16)

@@ -54,7 +54,7 @@ EXCEPT = '[[except]]\nrule = "r0"\nbecause = "b"\nuntil = 2030-01-01\n'
     ids=["families", "sets", "exceptions"],
 )
 def test_each_rule_counts_for_its_families_and_sets(tmp_path: Path, rule: str, counted: int) -> None:
-    """So does each exception: the ruling of one cell looks at each of them."""
+    """Exceptions count, too: the ruling of one cell looks at each of them."""
     more = [ASKS] * (MOST_RULES - counted)
     policy(of_rules(tmp_path, rule, *more))
     with pytest.raises(TollbarError, match="more than 1,000 rules or 10,000 patterns"):

@@ -72,7 +72,7 @@ def test_the_answer_follows_the_verdicts(verdicts: Mapping[str, Verdict], expect
     assert expected == against_baseline(_one_size(verdicts))
 
 
-# Of the run of one of the pages, which takes a while to make.
+# The run of one of the pages takes a while to make.
 @pytest.mark.xdist_group("pages")
 def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
     expected = (
@@ -123,7 +123,7 @@ def test_trust_is_told_in_numbers() -> None:
 
 
 def test_what_others_took_of_a_batch_is_counted_once() -> None:
-    """Its trials share the time, and each of them reports all of it."""
+    """Trials of a batch share the time, and each of them reports all of it."""
     study = digests()
     batches = {(t.block, t.batch): t.steal_ns for r in study.study.rows for t in (*r.trials, *r.repeats)}
     touched = sum(steal_ns > 0 for steal_ns in batches.values())

@@ -266,7 +266,7 @@ def test_cells_that_protect_against_the_same_stand_together() -> None:
 
 
 def test_what_the_client_spoke_through_is_named() -> None:
-    """Its own cost can only be compared between cells where that is the same."""
+    """The client's own cost can only be compared between cells with the same library."""
     found = agreements(handshakes().study.rows)
     assert {("rustls 0.23.0",)} == {one.client_libraries for one in found if one.version}
     assert {()} == {one.client_libraries for one in found if not one.version}

@@ -376,7 +376,7 @@ def test_words_and_document_say_the_same() -> None:
 def test_without_a_policy_standings_are_shown_and_nothing_is_priced() -> None:
     """Assets without an applicable rule meet nothing."""
     found = priced(algorithm("MD5"), policy=())
-    # What nothing was asked of meets nothing.
+    # An asset without an applicable rule meets nothing.
     assert (0, 1) == (found.count(Ruling.MEETS), found.count(Ruling.CANNOT_SAY))
     assert "cannot say" == document(found).lines[0].uses[0].ruling
     said = brief(found)

@@ -40,7 +40,7 @@ def test_it_reads_nanoseconds_and_leaves_nothing() -> None:
 def test_one_that_is_interrupted_while_it_starts_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, raised: BaseException
 ) -> None:
-    """Its process exists before it is ready, and a context that was not entered is not left."""
+    """The process exists before it is ready, and a context that was not entered is not left."""
 
     def interrupted(self: Session, limit_s: float) -> None:
         raise raised

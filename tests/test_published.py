@@ -31,7 +31,7 @@ ENTRIES = [pytest.param(said, id=f"{said['source']}: {said['what']}") for said i
 
 
 def test_the_five_sources_have_studies() -> None:
-    """Each published comparison is tried somewhere, and names its studies in the order of its text."""
+    """Published comparisons are tried somewhere, and name their studies in the order of the source's text."""
     assert 5 == len(study.sources())
     for name, source in study.sources().items():
         assert sorted(source.order) == sorted(one for one, of in SOURCED.items() if of.source == name)

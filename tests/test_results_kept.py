@@ -81,7 +81,7 @@ def refused(do: object, *arguments: object) -> TollbarError:
 
 
 def test_chunks_come_back_with_probes_parts_and_what_was_seen() -> None:
-    """Of several probes within a chunk the slowest is kept; missing parts stay missing."""
+    """The slowest of several probes within a chunk is kept; missing parts stay missing."""
     series = {(component, metric): json.loads(text) for component, metric, text in series_of(PROBED)}
     assert PROBED == chunks_of(series)
     many = replace(PROBED[1], probes_ns=(1.0, 5.0, 9.0, 7.0, 2.0))

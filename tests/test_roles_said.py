@@ -95,7 +95,7 @@ def test_a_run_has_the_same_roles_for_all_studies() -> None:
 
 
 def test_a_study_with_roles_is_no_fleets(tmp_path: Path) -> None:
-    """Each node of a fleet measures the whole by itself."""
+    """A node of a fleet measures the whole by itself."""
     (tmp_path / "one.toml").write_text(STUDY + '[roles]\nweb = "10.0.0.1"')
     words = [str(TOLLBAR), "run", "one.toml", "--cluster", "ray"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, cwd=tmp_path)

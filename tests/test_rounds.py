@@ -80,7 +80,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_a_quiet_moment_is_waited_for_some_milliseconds(
     clock: Clock, is_quiet: Callable[[int], bool | None], at_most_s: float, expected: bool, slept: int
 ) -> None:
-    """It is asked every half millisecond until it is quiet, the wait is over or the probe has ended."""
+    """The probe is asked every half millisecond until it is quiet, the wait is over or it has ended."""
     made: Any = Probe(is_quiet)
     assert expected is Rounds([], HOW, random.Random(1), made, WATCH)._wait(at_most_s)
     assert slept == clock.slept

@@ -95,7 +95,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("what", UNUSABLE)
 def test_a_study_whose_name_no_run_can_have_is_refused(tollbar: Tollbar, tmp_path: Path, what: str) -> None:
-    """Its run could not be read."""
+    """The run could not be read."""
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + UNUSABLE[what]))
     path.write_text(FAKE_STUDY)
     for words in ("run", "--blocks", "4"), ("plan",):

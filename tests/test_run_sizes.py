@@ -50,7 +50,7 @@ def test_a_schema_that_no_run_has_is_not_read(fake_runs: Path) -> None:
 
 
 def test_the_pages_that_a_log_claims_are_not_believed(fake_runs: Path) -> None:
-    """The same page, read 160,000 times, has more text than the files have bytes."""
+    """A page that is read 160,000 times has more text than the files have bytes."""
     run = fake_runs / "one"
     path = run / "results.sqlite"
     with closing(sqlite3.connect(path)) as database, database:

@@ -40,7 +40,7 @@ HANGS_S = 5.0
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
-    """Forget what is known of runners, so that each test asks again."""
+    """Forget known runners, so that each test asks again."""
     libraries.open_provider.cache_clear()
 
 
@@ -146,7 +146,7 @@ def test_a_fault_in_a_session_fails_its_own_trial(planned: Plan, fault: str, mon
 
 
 def test_a_cell_that_fails_again_is_set_aside(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One failed trial leaves a cell its other blocks; after a second of two it is left out of the next batches."""
+    """A failed trial leaves a cell its other blocks; after a second of two it is left out of the next batches."""
     monkeypatch.setenv("FAKE_FAULT", "chunk:crash:spin-2")
     batches = measure.batches_left(planned, counts={"fake": 4}, done=(), excluded=())
     found = [trial for batch, _ in measure.measured(planned, batches) for trial in batch]

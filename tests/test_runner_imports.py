@@ -58,7 +58,7 @@ def test_keys_are_imported_in_each_call_where_the_route_says_so(name: str, tmp_p
             "contract": CONTRACT,
             "mode": "measure",
             "family": "rsa-api",
-            # A verification is short, so many of them are counted in little time.
+            # A verification is short, so a session counts many in little time.
             "op": "verify",
             "choice": choice,
             "provider": {"kind": name},

@@ -141,7 +141,7 @@ def test_a_runner_that_counts_what_it_did_not_do_is_caught(tmp_path: Path) -> No
 
 
 def test_a_runner_that_pads_wrongly_is_caught(tmp_path: Path) -> None:
-    """It accepts its own signatures, but does not give the known answer."""
+    """The changed runner accepts its own signatures, but does not give the known answer."""
     answer = answer_of("rsa-api", "key-cached", "sign")
     assert answer is not None
     inputs = {**answer.inputs, "expected_hex": answer.expected}

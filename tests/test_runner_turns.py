@@ -108,7 +108,7 @@ def test_a_chunk_that_is_answered_twice_is_out_of_turn_whenever_the_second_arriv
 
 
 def test_what_a_runner_says_before_its_input_ends_is_not_its_last_line() -> None:
-    """A runner that ends by itself was not told to end."""
+    """A runner that ends by itself did not get the end of its input."""
     with started(line(READY) + line({"outcome": "ok"})) as runner:
         record = runner.finish()
     assert EARLY_END == (record.outcome, record.reason)

@@ -183,7 +183,7 @@ def test_intervals_that_lie_apart_are_no_verdict() -> None:
 
 
 def test_from_the_cheapest_is_an_order_that_was_told() -> None:
-    """Where neighbouring intervals overlap, the order is that of the estimates."""
+    """Overlapping neighbouring intervals leave the order to the estimates."""
     study = handshakes()
     wide = tuple(replace(t, ratio=replace(t.ratio, low=0.1, high=99.0)) if t.ratio else t for t in study.tolls)
     for text in use_sentences(Uses(replace(study, tolls=wide))):

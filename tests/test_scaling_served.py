@@ -82,7 +82,7 @@ def _installed(server: Server) -> Installed:
     ],
 )
 def test_a_server_is_told_of_its_cores(server: str, cores: tuple[int, ...], words: list[str]) -> None:
-    """One core is configured as without the setting: the same set-up is the baseline."""
+    """A single core is configured as without the setting: the same set-up is the baseline."""
     said = told(server, cores)
     assert [] == [word for word in words if f"{word}\n" not in said and f"{word}}}" not in said]
     assert ("worker_cpu_affinity" in said) is (server == "nginx" and len(cores) > 1)

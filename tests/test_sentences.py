@@ -86,7 +86,7 @@ RATES = {
 
 @pytest.mark.parametrize("what", RATES)
 def test_how_often_a_core_can_do_it(what: str) -> None:
-    """One second of CPU time over the cost; omitted if tables show it better."""
+    """Computed as a second of CPU time over the cost; omitted if tables show it better."""
     line, costs, words = RATES[what]
     said = rates(asked(line, costs))
     assert said is None if words is None else (said or "").startswith(words)

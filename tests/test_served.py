@@ -275,7 +275,7 @@ def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch
 
 
 def test_one_wrong_answer_is_enough(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One error among thousands of right answers counts."""
+    """A single error among thousands of right answers counts."""
     lab.server("wrong-length-once", after=None)
     before_chunk(monkeypatch, MIDDLE, STRUCK, lambda member: lab.sign.touch())
     (trial,) = lab.trials(lab.study())[STRUCK]

@@ -82,7 +82,7 @@ def test_a_shared_component_that_dies_fails_who_uses_it(at: Sandbox, fake: FakeS
 
 
 def test_what_needs_a_component_that_died_is_another_one_too(at: Sandbox, fake: FakeServer) -> None:
-    """Its configuration has the dead component's endpoint."""
+    """The configuration has the dead component's endpoint."""
     base = fake.component(name="base", lifetime="run")
     found = fake.of(base, fake.component(name="store", lifetime="run"), fake.component())
     with start(at, found) as one:

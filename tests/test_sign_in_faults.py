@@ -169,7 +169,7 @@ class Fault:
     """Regular expression for its reason."""
     made: Does = nothing
     may_do: bool = False
-    """Whether fast servers may avoid the fault."""
+    """True if fast servers may avoid the fault."""
     changes: Changes = field(default_factory=dict)
 
 
@@ -191,7 +191,7 @@ FORWARDED = {"identity": "service", "delegation": "yes"}
 NO_KEY = r"got 401: .*; apache2 said: GSS ERROR .*SPNEGO cannot find mechanisms to negotiate"
 # httpd's own limit is 65,536 bytes here.
 TOO_LARGE = r"got 400: Bad Request .* Size of a request header field exceeds server limit\."
-# The machine decides what is late first: the server's answer, or the directory's ticket.
+# The server's answer or the directory's ticket may be late first, depending on the machine.
 TOO_LATE = "no whole answer after|Cannot contact any KDC"
 # The directory is silent, or does not finish 5,000 groups.
 NOT_IN_TIME = r"got 500: .*; apache2 said: AH01695: .*\[Timed out\]"

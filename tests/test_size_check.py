@@ -158,7 +158,7 @@ def test_both_sides_are_of_the_same_moments(tmp_path: Path, of_prediction: int, 
 
 @pytest.mark.parametrize(("quiet", "is_lacking"), [(0, False), (FEWEST_BLOCKS - 1, True), (FEWEST_BLOCKS, False)])
 def test_a_cell_by_itself_is_measured_until_it_had_quiet_blocks(quiet: int, is_lacking: bool) -> None:
-    """Its repeat is the only cell to compare with."""
+    """The cell's repeat is the only one to compare with."""
     assert is_lacking == so_far(_beside_neighbours(range(quiet), chunks=4)).lacks_quiet_blocks
 
 

@@ -324,7 +324,7 @@ def test_the_share_of_quiet_time_is_of_time() -> None:
 
 
 def test_grain_is_learned_from_probes_alone() -> None:
-    """Of ten windows of two slices between quick probes one has a slow probe, of half as much again."""
+    """Ten windows of two slices between quick probes have one slow probe, of half as much again."""
     quick, slow = 20_000.0, 30_000.0
     chunks = [
         Chunk(number, 5, 500_000, {RUNNER: 500_000}, {}, (before, after))
@@ -359,7 +359,7 @@ rounds = 40
 
 @pytest.mark.parametrize(("size", "may_be_sliced"), [("64 KiB", True), ("64 MiB", False)])
 def test_a_run_keeps_each_slice(tollbar: Tollbar, tmp_path: Path, size: str, may_be_sliced: bool) -> None:
-    """Each slice is a chunk of its round; an operation longer than a chunk, or a core without a probe, gives none."""
+    """A slice is a chunk of its round; an operation longer than a chunk, or a core without a probe, gives none."""
     (tmp_path / "sliced.toml").write_text(STUDY.format(bytes=f'"{size}"'))
     done = tollbar("run", "./sliced.toml")
     assert 0 == done.returncode, done.stderr

@@ -1,4 +1,4 @@
-"""One study of a run, read and analysed alone, has the numbers that it has among the others."""
+"""A single study of a run, read and analysed alone, has the same numbers as among the others."""
 
 from __future__ import annotations
 

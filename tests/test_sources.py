@@ -36,7 +36,7 @@ def test_a_block_is_one_measurement() -> None:
     assert own is not None
     assert found is not None
     assert pytest.approx((100.0, 0.0, 0.0, 1.0), abs=1e-3) == (own.mean, own.error, own.deviation, own.ratio)
-    # Of 50, 52, 48 and 50: Student's quantile for three degrees of freedom and 99.9 % is 12.92.
+    # For 50, 52, 48 and 50: Student's quantile for three degrees of freedom and 99.9 % is 12.92.
     assert pytest.approx((50.0, math.sqrt(8 / 3), 0.5), rel=1e-3) == (found.mean, found.deviation, found.ratio)
     assert pytest.approx(12.92 * math.sqrt(8 / 3) / 2, rel=1e-3) == found.error
     assert 4 == found.blocks

@@ -94,7 +94,7 @@ def test_the_transport_says_whether_a_password_can_be_read_on_the_way() -> None:
 
 
 def test_settings_have_their_part_in_front() -> None:
-    """Each has a meaning in some cell; values that a part gets from the whole are no settings."""
+    """Settings have a meaning in some cell; values that a part gets from the whole are no settings."""
     names = set(whole().settings)
     assert {"sign-in", "sign-in-password-hash", "transport-certificate", "storage-rows", "bytes"} <= names
     assert not {"sign-in-transport", "sign-in-bytes", "transport-bytes", "storage-rows-per-commit"} & names
@@ -158,7 +158,7 @@ def test_a_users_own_family_is_made_of_tollbars(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_the_parts(tmp_path: Path) -> None:
-    """It can be judged after these families have changed."""
+    """The run can be judged after these families have changed."""
     (planned,) = study.load(["combinations"])
     made = plan.make([planned], seed=1)
     store = results.create(made, tmp_path, command=(), libraries=(), fingerprint={})

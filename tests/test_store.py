@@ -155,7 +155,7 @@ def test_rows_inserted_are_counted_in_whole_commits(tmp_path: Path) -> None:
 
 
 def test_what_is_flushed_has_the_flush_beside_it(tmp_path: Path) -> None:
-    """Each chunk has the file system's time for one flush, and the file of that test is removed."""
+    """Chunks have the file system's time for one flush, and the file of that test is removed."""
     asked = task(tmp_path, "sqlite", "plaintext", "insert", durability="flushed", rows_per_commit=1)
     with session(asked) as (opened, _):
         flush = chunk(opened, operations=3).observed.value_of("flush")

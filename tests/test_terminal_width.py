@@ -148,7 +148,7 @@ def test_rows_stack_below_a_hundred_columns() -> None:
 
 
 def test_bars_are_on_one_logarithmic_scale() -> None:
-    """None within the threshold; never longer for less; ×0.99 never as long as ×0.38, whatever else there is."""
+    """No bar within the threshold; never longer for less; ×0.99 never as long as ×0.38, whatever else there is."""
     for widest in (0.05, 1.0, 7.0, 13.0):
         drawn = {r: layout.drawn(bar(r, 0.005, max(widest, 0.97))) for r in (0.38, 0.99, 1.0, 1.004, 1.01, 2.0)}
         filled = {ratio: len(text.strip(" │")) + text.count("█") for ratio, text in drawn.items()}

@@ -20,7 +20,7 @@ WITH_THREATS = sorted({*families()} - WITHOUT_THREATS)
 
 @pytest.mark.parametrize("name", WITH_THREATS)
 def test_every_choice_says_something_of_every_threat_from_a_source(name: str) -> None:
-    """Each source has author, place, date of access, and whether it was read."""
+    """Sources have author, place, date of access, and whether they were read."""
     family = families()[name]
     assert family.threats
     for choice, threat in itertools.product(family.choices.values(), family.threats.values()):

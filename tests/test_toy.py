@@ -1,6 +1,6 @@
 """A toy family with its server, service, metric, workload, and a runner in another language.
 
-All of it is in `tests/toy`, found by the search path: no stage has a line for it.
+Everything is in `tests/toy`, found by the search path: no stage has a line for it.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def test_warnings(rows: list[Row], interim_looks: tuple[int, ...], expected: str
 
 
 def test_a_server_that_waits_for_itself_is_not_disturbed_by_others() -> None:
-    """Its processes share one core: while they use it, no other program has it."""
+    """The server's processes share one core: while they use it, no other program has it."""
     for used, expected in ((500, 20), (950, 0)):
         component = ComponentRecord(cpu_ns=used, run_queue_wait_ns=600)
         load = LoadRecord(requests=1, wall_ns=1000, components={"web": component})

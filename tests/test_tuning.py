@@ -114,7 +114,7 @@ def test_the_headline_says_where_memory_orders_them_otherwise(
 
 @pytest.mark.usefixtures("made_up")
 def test_bcrypt_says_what_the_next_cost_takes() -> None:
-    """Its steps are a factor of two."""
+    """Costs of bcrypt are steps of a factor of two."""
     asked = asking(0.5, choices=["bcrypt"])
     (one,) = tune.tune(asked)
     assert isinstance(one, Tuned)

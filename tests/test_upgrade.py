@@ -57,8 +57,7 @@ def of_nothing(seed: int, rows: int) -> list[Row]:
 
 
 def test_of_many_rows_that_cost_the_same_none_is_told() -> None:
-    """Each row alone would be wrong once in 25; an answer of twenty rows must be wrong no oftener than one of
-    one row."""
+    """Single rows would be wrong once in 25; an answer of twenty rows must be wrong no oftener than one of one row."""
     alone, wrong = 0, 0
     answers = share.of(8, 20)
     for seed in range(answers):
@@ -73,7 +72,7 @@ def test_of_many_rows_that_cost_the_same_none_is_told() -> None:
 
 
 def test_one_row_has_the_interval_that_it_has_by_itself() -> None:
-    """Of several rows each has a wider interval, corrected for their number, which decides its kind."""
+    """Several rows have wider intervals, corrected for their number, which decide their kinds."""
     found = of(*pair("a", 1.0), *pair("b", 1.0))
     one, _ = found.changes
     assert one.ratio is not None

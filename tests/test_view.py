@@ -1,4 +1,4 @@
-"""One view of an analysed study: derived values are computed once."""
+"""View of an analysed study: derived values are computed once."""
 
 from __future__ import annotations
 

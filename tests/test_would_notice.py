@@ -109,7 +109,7 @@ def test_a_chunk_that_is_not_exact_is_no_chunk(inexact: Observed) -> None:
 
 
 def test_each_round_has_an_order_of_its_own() -> None:
-    """Each member has one turn a round, and each order comes about as often: the coverage proof assumes it."""
+    """Members have one turn a round, and each order comes about as often: the coverage proof assumes it."""
     turns: list[str] = []
     how = replace(HOW, rounds=600)
     Rounds(batch_of("abc", turns, forever(Observed())), how, random.Random(7), None, Watch()).first_tries()

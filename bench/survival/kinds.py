@@ -90,7 +90,7 @@ def _by_ticket(server: str, directory: str, runs: str) -> str:
 
 
 KINDS: dict[str, str] = {
-    # One construction alone: SHA-256, for which the processor has instructions, gave other results next to other tests.
+    # A single construction: SHA-256, which has processor instructions, gave other results next to other tests.
     "primitives": PRIMITIVES.format(
         choices='"sha3-256", "sha3-512"', providers='["libcrypto"]', baseline='"sha3-256"', vary=""
     ),

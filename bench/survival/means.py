@@ -245,11 +245,11 @@ class Means(NamedTuple):
     needs: str = ""
     """Kind of place: `terminal`, `mounts` or `shim`."""
     is_unnoticed: bool = False
-    """Whether a struck run must end as any other."""
+    """True if a struck run must end as any other."""
     is_to_end: bool = False
-    """Whether the run is asked to end, and may not go on."""
+    """True if the run is asked to end, and may not go on."""
     is_swept: bool = False
-    """Whether no process is left that could remove anything, so that the next measuring command must."""
+    """True if no process is left that could remove anything, so that the next measuring command must."""
 
     def was_lost(self, late: bool, status: int, lived_s: float) -> bool:
         """Return whether a run that was asked to end went on to its own end for this long."""

@@ -2,9 +2,9 @@
 
     python tests/recorded/record.py RUN_DIRECTORY STUDY > tests/recorded/NAME.json.gz
 
-What it writes is gzipped JSON: the quickest probe that earlier runs knew (or null), the cells as
-[title, place of the cell it is compared with, or null], and a row for each chunk as `COLUMNS` says, of trials that
-ended well. Nothing in it tells the machine or its user.
+The output is gzipped JSON: the quickest probe that earlier runs knew (or null), the cells as
+[title, place of the cell it is compared with, or null], and a row for each chunk with `COLUMNS`, of successful trials.
+Nothing in it identifies the machine or its user.
 """
 
 from __future__ import annotations
