@@ -51,9 +51,7 @@ sys.exit(engine.wait())
 
 
 def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Figure]:
-    """Yield checks against a limit accepted in quiet: unchanged ones on a busy machine, then ones with five per cent
-    more.
-    """
+    """Yield checks against a limit accepted in quiet, on a busy machine: unchanged ones, then ones with 5 % more."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "tollbar.toml").write_text(PROJECT)

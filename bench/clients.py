@@ -166,8 +166,9 @@ def _run(*command: str, stdin: str = "") -> tuple[str, float]:
 
 
 def _all(requests: int, pattern: str, said: str) -> float:
-    """Return the number of requests, after checking that all were answered, because an unanswered one cost CPU time
-    too.
+    """Return the number of requests, after checking that all were answered.
+
+    An unanswered one cost CPU time too.
     """
     answered = _number(pattern, said)
     if answered != requests:

@@ -1,6 +1,4 @@
-"""Signing in to PostgreSQL by SCRAM: the server's cost by Tollbar, compared with an account by hand (`pgbench -C`).
-Half a minute.
-"""
+"""Signing in to PostgreSQL by SCRAM: the server's cost by Tollbar and by hand (`pgbench -C`). Half a minute."""
 
 from __future__ import annotations
 
@@ -45,8 +43,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _accounts() -> tuple[float, float, float]:
-    """Return the cost of a sign-on: by the engine's account, by hand for the same sign-ons, and by hand for
-    pgbench's."""
+    """Return the cost of a sign-on: by the engine's account, by hand, and by hand for pgbench's sign-ons."""
     with ExitStack() as stack:
         # An account by hand cannot separate a chunk from its lead-in.
         work = running(stack, SCRAM, seed=7, lead=False)

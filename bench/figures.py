@@ -26,8 +26,7 @@ class Figure:
     goal: str
     here: str
     met: bool | None
-    """True if the goal is met; None for a figure without a goal, printed for comparison, never for an
-    unmeasured one."""
+    """True if the goal is met; None for a figure that has no goal, but never for an unmeasured one."""
 
 
 def unmeasured(what: str, why: object, goal: str = "(not measured)") -> Figure:

@@ -1,8 +1,8 @@
-"""Fuzzing of the engine's parsers of foreign bytes: `python -m bench.fuzz --for 1h`, or some targets by name; `--keep`
-adds inputs that cover new code to the corpora, and each crash; `--cover` prints which lines of the parsers the corpora
-reach.
+"""Fuzzing of the engine's parsers of foreign bytes: `python -m bench.fuzz --for 1h`, or some targets by name.
 
-libFuzzer, linked into the engine by its feature `fuzz`, and guided by instrumentation of rustc's stable options.
+`--keep` adds inputs that cover new code to the corpora, and each crash; `--cover` prints which lines of the parsers the
+corpora reach. libFuzzer, linked into the engine by its feature `fuzz`, is guided by instrumentation of rustc's stable
+options.
 """
 
 from __future__ import annotations
@@ -143,8 +143,7 @@ def is_slow_alone(path: Path, found: Path) -> bool:
 
 
 def is_hang(program: Path, target: str, path: Path) -> bool:
-    """Return whether an input takes more than a second of CPU time, with the program's start, or never ends, or
-    fails."""
+    """Return whether an input takes over a second of CPU time, with the program's start, never ends, or fails."""
     one = subprocess.Popen(
         [program, path],
         env={**os.environ, "TOLLBAR_FUZZ": target},

@@ -184,8 +184,10 @@ class Ground:
             )
 
     def finish(self, *arguments: object) -> int:
-        """Return the exit status of a run that ends by itself, recording its ports, memory and name spaces
-        meanwhile."""
+        """Return the exit status of a run that ends by itself, recording its resources meanwhile.
+
+        These are its ports, shared memory and name spaces.
+        """
         run = self.start(*arguments)
         deadline = time.monotonic() + RUN_LIMIT_S
         while time.monotonic() < deadline:
@@ -297,9 +299,7 @@ ACCEPTS, UNIX_INODE = "00010000", 6
 
 
 def listening() -> set[str]:
-    """Return the inode of every socket that accepts connections or packets: TCP and UDP of both kinds of address, and
-    Unix.
-    """
+    """Return the inode of every socket that accepts connections or packets: TCP, UDP, and Unix."""
     found = set()
     for kind, state in (("tcp", proc.LISTENING), ("udp", UNCONNECTED)):
         for table in (Path(f"/proc/net/{kind}"), Path(f"/proc/net/{kind}6")):

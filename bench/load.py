@@ -152,8 +152,9 @@ def _handshake(nginx: Contestant, sandbox: Sandbox, handshake: Handshake) -> Ite
 
 
 def _static_rsa(nginx: Contestant, sandbox: Sandbox) -> Iterator[Figure]:
-    """Compare handshakes for which ours needs a libssl: the newest installed one, as in the lab; and the system's, as
-    theirs.
+    """Compare handshakes for which ours needs a libssl.
+
+    It is the newest installed one, as in the lab, and the system's, which the others use.
     """
     newest = libraries.libcryptos().get("psycopg")
     with nginx.start(sandbox, STATIC_RSA.settings) as server:

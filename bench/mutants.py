@@ -1,5 +1,7 @@
-"""Mutation tests: `python -m bench mutants` changes one thing at a time in the code that measures, plans, keeps and
-judges, and runs the tests. A seeded sample of each package; the share of mutants that the tests find is its score.
+"""Mutation tests: `python -m bench mutants` changes one thing at a time in the package and runs its tests.
+
+The changed code measures, plans, keeps and judges. A seeded sample of each package is tried; the share of mutants that
+the tests find is its score.
 
 The changes are mutmut's. Its own runner puts all mutants of a module into that and switches between them by name, which
 excludes properties, module constants and decorated functions, and runs all tests for each. Here each mutant is a source
@@ -124,8 +126,9 @@ def mutants(file: str) -> Iterator[Callable[[], Mutant | None]]:
 
 
 def _is_left_alone(node: Any) -> bool:
-    """Return whether a node is never changed: annotations and `__all__` have no effect at run time, decorators fail at
-    import.
+    """Return whether a node is never changed.
+
+    Annotations and `__all__` have no effect at run time; decorators fail at import.
     """
     import libcst
     import libcst.matchers as m
@@ -231,8 +234,7 @@ def sources(name: str, root: Path) -> list[Path]:
 
 
 def state(name: str, root: Path) -> str:
-    """Return a digest of everything that decides a mutant's fate: the package, its tests, and files that tests
-    share."""
+    """Return a digest of everything that decides a mutant's fate: the package, its tests, and shared test files."""
     shared = {path for path in (root / "tests").glob("*.py") if not path.name.startswith("test_")}
     of = hashlib.sha256()
     for path in [*sources(name, root), *(root / one for one in paths(name)), *sorted(shared)]:

@@ -98,8 +98,7 @@ def table() -> str:
 
 
 def _counts(one: Document) -> list[int]:
-    """Return the numbers of lines, words, hand-written words and words of prose, and the hits of each printed
-    pattern."""
+    """Return the numbers of lines, words, hand-written words and words of prose, and the hits of each pattern."""
     prose = one.prose
     sizes = [len(one.text.splitlines()), *(len(text.split()) for text in (one.text, one.by_hand, prose))]
     return [*sizes, *(len(how.findall(prose)) for how in SHOWN.values())]

@@ -1,5 +1,4 @@
-"""Receiver: the cost of a server's own receiving in the kernel, which the sender pays on loopback. Two minutes, as
-root.
+"""Receiver: the cost of a server's receiving in the kernel, which the sender pays on loopback. Two minutes, as root.
 
 On loopback the kernel handles received data inside the sender's call. The work to accept a connection, and to take its
 end, is so in the client's account. Here server and client are also joined by a veth pair whose receiving ends have a

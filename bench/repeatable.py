@@ -150,7 +150,7 @@ def twice(names: Sequence[str] = tuple(TWICE)) -> Iterator[Figure]:
 
 
 def quick(studies: Sequence[str] = ()) -> Iterator[Figure]:
-    """Yield the time of the whole quick set, and its tolls with wider intervals than a tenth."""
+    """Yield the time of the whole quick set, and its tolls with a half width above a tenth."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             said = _run(studies, Path(folder))
@@ -237,10 +237,10 @@ def _often(name: str, studies: Sequence[Document]) -> Iterator[Figure]:
 
 
 def _others_inside(studies: Sequence[Document]) -> tuple[list[bool], int]:
-    """Return for each run and toll whether its interval contains the mean of the other runs, and the number without an
-    interval.
+    """Return for each run and toll whether its interval contains the mean of the other runs.
 
-    The difference of one from the mean of n others has the variance of one, times 1 + 1/n.
+    Also return the number of tolls without an interval. The difference of one from the mean of n others has the
+    variance of one, times 1 + 1/n.
     """
     held = []
     endless = 0

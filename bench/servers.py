@@ -25,8 +25,7 @@ STUDY = HANDSHAKES.format(
 
 
 def figures() -> Iterator[Figure]:
-    """Yield for each server: start, readiness, proof of the library, the load client's own start, stop, and the
-    commit."""
+    """Yield for each server the lab's time: start, readiness, proof, the load client's start, stop, and commit."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "servers.toml"
         path.write_text(STUDY)

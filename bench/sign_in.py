@@ -1,6 +1,5 @@
-"""Signing in: the load client's cost of each request compared with the server's, and a directory's start-up time. Two
-minutes, the first time three.
-"""
+"""Signing in: the load client's cost compared with the server's, and a directory's start. Two minutes, at first
+three."""
 
 from __future__ import annotations
 

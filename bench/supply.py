@@ -1,5 +1,7 @@
-"""Supply chain: `python -m bench.supply sbom` writes a CycloneDX bill of materials, `licences` judges those of the
-Python packages, and `reproducible` builds the wheel twice, in two places, and compares.
+"""Supply chain: bill of materials, licences, and reproducible wheels.
+
+`python -m bench.supply sbom` writes a CycloneDX bill of materials, `licences` judges those of the Python packages, and
+`reproducible` builds the wheel twice, in two places, and compares.
 """
 
 from __future__ import annotations

@@ -338,8 +338,7 @@ def _engine(family: str, op: str, choice: str, setting: dict[str, object], secon
 
 
 def _speed(*arguments: str, seconds: int = 2) -> tuple[float, ...]:
-    """Return the rates that `openssl speed` prints: bytes a second for a digest; verifications and signatures a
-    second."""
+    """Return the rates that `openssl speed` prints: bytes a second, or verifications and signatures a second."""
     printed = _pinned("openssl", "speed", "-mr", "-seconds", str(seconds), *arguments)
     line = next(line for line in printed.splitlines() if line.startswith("+F"))
     fields = line.split(":")

@@ -20,7 +20,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "generated" / "parity.
 
 
 def figures() -> Iterator[Figure]:
-    """Count, write the document, and yield the number of differences without a reason."""
+    """Count, write the document, and yield the differences without a reason."""
     if (lacking := counting.lacking()) is not None:
         yield unmeasured("parity", lacking)
         return

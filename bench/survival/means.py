@@ -93,8 +93,7 @@ def _part(words: str) -> Callable[[Kill], None]:
 
 
 def _several(words: str, *, with_lab: bool = True) -> Callable[[Kill], None]:
-    """Return a strike that kills all processes of the run with this program and these words, and the lab, once there is
-    a guard.
+    """Return a strike that kills the lab and all processes with this program and these words, once there is a guard.
 
     All are stopped first, so that none notices the end of another.
     """
@@ -256,10 +255,10 @@ class Means(NamedTuple):
         return self.is_to_end and not late and status == 0 and lived_s > ENDING_S
 
     def has_struck(self, kill: Kill, status: int) -> bool:
-        """Return whether the strike affected the run: the run or a part ended by it, or its effect continues next to
-        the run.
+        """Return whether the strike affected the run.
 
-        A run that ended well before the signal came, or never needed more of the limited resource, was not struck.
+        The run or a part ended by it, or its effect continues next to the run. A run that ended well before the signal
+        came, or never needed more of the limited resource, was not struck.
         """
         if "part" in kill.note:
             return kill.note["part"] is not None
