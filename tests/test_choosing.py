@@ -148,9 +148,7 @@ def test_the_cost_of_the_cheapest_is_wider_where_pairs_pick_it() -> None:
 
 
 def test_what_costs_least_rests_on_verdicts_that_hold_together() -> None:
-    """The verdicts are corrected for the number of qualified candidates, so some stay open; the interval is
-    uncorrected, as in every table.
-    """
+    """Verdicts are corrected for the number of candidates, so some stay open; the interval is uncorrected."""
     said = set()
     for step in range(20):
         near = {"sha-256": 1.0, "sha-512": 1.030 + 0.0004 * step, "sha3-256": 1.5, "sha3-512": 1.5, "blake3": 1.5}
@@ -417,9 +415,7 @@ def test_silence_of_a_policy_is_no_yes() -> None:
 
 
 def test_the_cells_of_a_family_are_its_choices_with_these_values() -> None:
-    """`*` expands to all values; a setting without a meaning at a choice makes no second cell; the null choice is left
-    out.
-    """
+    """`*` expands to all values; a setting without a meaning makes no second cell; the null choice is left out."""
     family = families()["signature"]
     found = cells_of(family, {"choice": ("rsa-3072", "ed25519"), "padding": ("*",)})
     assert [("rsa-3072", "pkcs1"), ("rsa-3072", "pss"), ("ed25519", None)] == [

@@ -172,9 +172,7 @@ def test_ratios_as_disturbed_are_marked(own_run: Path) -> None:
 
 @pytest.mark.parametrize("name", ["users", "rates_hz", "utilisations", "clients"])
 def test_what_is_a_coordinate_is_no_other_load(name: str) -> None:
-    """The number of users, the rate, the utilisation and the place of clients: studies that vary them differently share
-    cells.
-    """
+    """Numbers of users, rate, utilisation and clients' place: studies that vary them differently share cells."""
     values: dict[str, list[Any]] = {
         "users": [(8,), (1, 8)],
         "rates_hz": [(100.0,), (100.0, 200.0)],

@@ -268,8 +268,9 @@ def _inside(run: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def in_turn(runs: Iterable[str], readers: Sequence[str], always: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Pair each run with the readers it always has, and with one of the others in turn, because they read runs the same
-    way.
+    """Pair each run with the readers it always has, and with one of the others in turn.
+
+    The others read runs the same way.
     """
     others = [reader for reader in readers if reader not in always]
     return [(what, reader) for place, what in enumerate(runs) for reader in (*always, others[place % len(others)])]

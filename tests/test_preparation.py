@@ -144,8 +144,9 @@ def test_a_damaged_archive_is_met_once(at: Sandbox, fake: FakeServer) -> None:
 
 
 def test_a_run_without_a_cache_prepares_for_itself(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trials of a run share prepared state that others cannot read, because it has keys and may pass through the run's
-    directory.
+    """Trials of a run share prepared state that others cannot read.
+
+    It has keys, and may pass through the run's directory.
     """
     Path(fake.folder / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(fake.folder / "file"))

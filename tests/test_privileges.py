@@ -150,8 +150,9 @@ def ground() -> Iterator[Ground]:
 @pytest.mark.share(1)
 @pytest.mark.parametrize("kind", [*STUDIES][1:] + [*STUDIES][:1])
 def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, kind: str) -> None:
-    """This holds from start to end of each process; and no process of one user opens a file that another unprivileged
-    user could have changed.
+    """Rights hold from start to end of each process.
+
+    No process of one user opens a file that another unprivileged user could have changed.
     """
     text, names = STUDIES[kind]
     for name in names:

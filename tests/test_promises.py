@@ -254,9 +254,7 @@ def test_what_is_allowed_is_no_fault(held: Any, alike: dict[str, Any]) -> None:
 
 
 def test_a_beginning_may_take_a_tenth_of_the_time_or_one_operation() -> None:
-    """By the runner's own estimate, which may be off by half; no operation alone may take more than a quarter of the
-    time.
-    """
+    """The runner's own estimate may be off by half; no operation alone may take over a quarter of the time."""
 
     def lead_ns(asked_ns: float, each_ns: int) -> float:
         chunk = ChunkRecord(

@@ -106,8 +106,7 @@ def _trial(machines: Machines, tmp_path: Path, text: str, choice: str, *roles: s
 
 @pytest.mark.share(0)
 def test_round_trips_and_bytes_are_those_of_a_capture(machines: Machines, tmp_path: Path) -> None:
-    """The client's kernel must count the packets that a packet socket sees; connecting and TLS are a round trip
-    each."""
+    """Kernel counts of the client equal a packet socket's; connecting and TLS are a round trip each."""
     for choice, round_trips in (("plaintext", 2), ("tls-1.3", 3)):
         for _ in range(ATTEMPTS):
             said = _trial(machines, tmp_path, STUDY, choice, "web")

@@ -243,8 +243,9 @@ def test_a_runner_is_kept_on_its_core() -> None:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Return other processes whose environment has this mark, after a while, because ending takes time on a busy
-    machine.
+    """Return other processes whose environment has this mark, after a while.
+
+    Ending takes time on a busy machine.
     """
     for _ in range(600):
         found = []

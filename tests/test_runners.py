@@ -198,8 +198,10 @@ def test_a_runner_that_is_killed_leaves_no_file(
 
 @pytest.mark.share(0)
 def test_the_collector_s_rounds_begin_anywhere_in_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For Go: a warm-up that always ended with the first round left it to the first chunk in half of all sessions, and
-    the next round to none. About one in fifty of the times at which a session can begin is within a round.
+    """Go's warm-up must not always end with a round of the collector.
+
+    Otherwise the first round fell into the first chunk in half of all sessions, and none into the next one. About one
+    in fifty of the times at which a session can begin is within a round.
     """
     task = task_of(
         runners.all_platforms()["go"], "crypto", "digest", "hash", "sha-256", {"bytes": 4096, "lookup": "implicit"}

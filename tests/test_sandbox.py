@@ -78,9 +78,7 @@ def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
 def test_what_a_keeper_left_that_was_never_ready_is_swept(
     tmp_path: Path, name: str, age_s: float, beside: tuple[str, ...], is_left: bool
 ) -> None:
-    """The keeper was killed between making the directory and registering it; the directory stays while a lab may wait
-    for it.
-    """
+    """A keeper that was killed before it registered leaves a directory; it stays while a lab may wait for it."""
     directory = tmp_path / name
     directory.mkdir()
     for file in beside:

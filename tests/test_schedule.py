@@ -46,9 +46,7 @@ def paces(planned: Plan, *seconds: float) -> dict[tuple[str, str], Pace]:
 
 
 def test_a_chunk_takes_what_was_asked_or_its_fewest_operations() -> None:
-    """A counted chunk lasts as long as its operations, even if that is less; a slow one comes between the others of its
-    round.
-    """
+    """Counted chunks last as long as their operations, even if that is less; slow ones come between others."""
     assert [0.005, 0.007] == [Pace(0.0, one).chunk_s(HOW) for one in (0.001, 0.007)]
     assert [0.001, 0.007] == [Pace(0.0, one, True).chunk_s(HOW) for one in (0.001, 0.007)]
     assert [False, True] == [Pace(0.0, one).is_slow(HOW) for one in (0.02, 0.0201)]

@@ -156,8 +156,10 @@ def ground() -> Iterator[Ground]:
 @pytest.mark.share(0)
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_secret_is_where_others_can_read_it(ground: Ground, tmp_path: Path, name: str) -> None:
-    """Secrets are only in files that their owner alone can reach, during the run and after it, in the run's directory
-    and in the prepared state of the user's cache. The cache is empty at first, so that everything is prepared.
+    """Secrets are only in files that their owner alone can reach, during the run and after it.
+
+    These files are in the run's directory and in the prepared state of the user's cache. The cache is empty at first,
+    so that everything is prepared.
     """
     kind = STUDIES[name]
     for server in kind.servers:
@@ -356,8 +358,9 @@ def of_owners(ground: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def reached(ground: Path) -> Iterator[tuple[bool, Path]]:
-    """Yield the files below a ground, and whether each is in an owner-only place; there only those in reach of another
-    user.
+    """Yield the files below a ground, and whether each is in an owner-only place.
+
+    In such a place only files in reach of another user are yielded.
     """
     for root, folders, names in os.walk(ground):
         is_own = OWN.fullmatch(os.path.relpath(root, ground)) is not None

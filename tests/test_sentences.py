@@ -27,8 +27,9 @@ BASE_NS = 100
 
 
 def asked(line: str, costs_ns: tuple[float, ...] = ()) -> StudyJudgement:
-    """Return the judgement of a question whose cells have these costs in the plan's order; without costs, none was
-    measured.
+    """Return the judgement of a question whose cells have these costs in the plan's order.
+
+    Without costs, no cell was measured.
     """
     family, *words = line.split()
     one = study.read(study.ASKED, study.of_words(family, words).text(BLOCKS), where=study.ASKED)

@@ -122,8 +122,9 @@ def test_self_tests_claim_the_means(name: str) -> None:
 
 
 def test_the_self_test_with_threads_claims_what_locks_make() -> None:
-    """If each of N threads holds a lock for a share s, they take N · s times as long, if that is more than 1; a
-    sleeping waiter uses no CPU time.
+    """N threads that each hold a lock for a share s take N · s times as long, if that is above 1.
+
+    A sleeping waiter uses no CPU time.
     """
     (self_test,) = study.load(["self-test-scaling"])
     for claim in self_test.claims:

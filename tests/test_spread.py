@@ -27,8 +27,9 @@ def interval(of_blocks: np.ndarray) -> Interval:
 
 
 def drawn(source: np.random.Generator, rows: int, blocks: int, freedom: float, unlike: int = 0) -> list[Interval]:
-    """Return ratios of a true ×1 whose variances have this many degrees of freedom; `unlike` of them are ten times as
-    large.
+    """Return ratios of a true ×1 whose variances have this many degrees of freedom.
+
+    `unlike` of them are ten times as large.
     """
     variances = OF_A_BLOCK**2 * (freedom / source.chisquare(freedom, rows) if math.isfinite(freedom) else np.ones(rows))
     variances[:unlike] *= 10

@@ -218,8 +218,7 @@ def test_a_quotient_has_both_errors() -> None:
 
 
 def test_operations_that_vary_keep_their_mean_where_time_ends_a_chunk() -> None:
-    """A chunk of 5 ms with a slow operation has fewer operations: weighted by them it counts correctly,
-    unweighted not."""
+    """Chunks of 5 ms with a slow operation have fewer operations, so only a weighted mean counts them correctly."""
     source = np.random.default_rng(3)
     costs, operations = [], []
     for _ in range(100):

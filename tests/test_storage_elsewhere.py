@@ -229,8 +229,10 @@ def test_each_reads_what_the_other_wrote_and_refuses_what_was_changed(
 
 
 def has_the_form_of_a_card(plain: Row) -> bool:
-    """Return whether the values are a number of sixteen digits, a code of twelve bits, and a string of 36
-    characters."""
+    """Return whether the values have the form of a card.
+
+    It is a number of sixteen digits, a code of twelve bits, and a string of 36 characters.
+    """
     number = int.from_bytes(plain["card_number1"], "big", signed=True)
     code = int.from_bytes(plain["security_code1"], "big", signed=True)
     text = plain["secure_string1"].decode("ascii")

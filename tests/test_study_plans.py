@@ -234,9 +234,7 @@ def test_what_means_nothing_to_a_cell_is_not_combined(name: str, monkeypatch: py
 
 
 def test_quick_asks_about_every_family() -> None:
-    """Exceptions: composed families, families that need a database server, which few machines have, and families that
-    compare two builds.
-    """
+    """Exceptions: composed families, families that compare two builds, and families that need a database server."""
     asked = {one.family.name for one in study.load(["quick"])}
     assert asked == {
         name

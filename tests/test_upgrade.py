@@ -215,8 +215,7 @@ def taken_apart(made_of: Mapping[tuple[str, str], float] = DEFAULTS, noise: floa
 
 
 def test_a_change_by_default_is_taken_apart() -> None:
-    """24 % are 5 of the library and 19 of the new group; the parts add up, and their intervals cover the true
-    values."""
+    """24 % are 5 of the library and 19 of the new group; the intervals of the parts cover the true values."""
     judged = taken_apart()
     (found,) = judged.factors
     assert found.split is not None

@@ -39,8 +39,9 @@ esac""",
 
 @pytest.fixture
 def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Install fake package managers that fetch a copy of the system's libcrypto and record attempts to change the
-    system.
+    """Install fake package managers that fetch a copy of the system's libcrypto.
+
+    They record attempts to change the system.
     """
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
