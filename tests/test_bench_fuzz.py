@@ -26,6 +26,7 @@ def test_a_hang_is_of_cpu_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize("text", ["exec sleep 60", "exit 77"], ids=["waits for what never comes", "crashes"])
 def test_what_never_ends_or_ends_badly_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """The CPU time does not matter: a lock that never opens uses none."""
     monkeypatch.setattr(fuzz, "GIVEN_UP_S", 0.5)
     assert fuzz.is_hang(program(tmp_path, text), "requests", tmp_path / "input")
 

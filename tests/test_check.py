@@ -109,6 +109,7 @@ def test_a_bad_standing_that_nothing_asks_about_is_said(tollbar: Tollbar, folder
 
 
 def test_an_exception_that_is_not_needed_is_said(tollbar: Tollbar, folder: Path) -> None:
+    """An unneeded exception would excuse a later change that it was not made for."""
     (folder / "tollbar.toml").write_text(USES.replace('"x25519"', '"x25519mlkem768"'))
     said = " ".join(tollbar("check", "policy", "--date", "2026-12-31").stdout.split())
     assert "front meets ours-2026 (4.2), and does not need its exception, which is until 2026-12-31." in said

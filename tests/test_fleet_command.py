@@ -100,6 +100,7 @@ def test_a_fleet_that_is_gone_on_with_is_kept_where_there_is_no_cluster(place: P
     "words", [("--precision", "1%"), ("--seed", "1"), ("--library", "libcrypto.so.3"), ("digests",)]
 )
 def test_what_a_fleet_was_told_is_not_told_again(place: Path, words: tuple[str, ...]) -> None:
+    """The nodes go on with their first options, so new ones would be ignored silently."""
     fleets = begun(place)
     fleets.write()
     typed = [command(), "run", *words, "--resume", str(fleets.directory), "--cluster", "ray:127.0.0.1:9"]

@@ -36,7 +36,7 @@ def _coins(chance: Random, processors: int, rows: int) -> Patterns:
 
 @pytest.mark.parametrize(("with_", "without", "is_told"), [(2, 2, False), (3, 3, False), (3, 4, True), (4, 4, True)])
 def test_a_pattern_needs_processors_enough(with_: int, without: int, is_told: bool) -> None:
-    """One of ten assignments separates as well with six processors, three of them with a flag; one of 35 with seven."""
+    """Ten assignments are possible with six processors, three of them with a flag, and 35 with seven: one separates."""
     machines = _machines(*["aes sha"] * with_, *["aes"] * without)
     verdicts = {n: BOTH[n >= with_] for n in range(with_ + without)}
     found = find_patterns([_row(verdicts, n) for n in range(3)], machines)

@@ -67,6 +67,7 @@ def prepare(name: str) -> None:
 @pytest.mark.parametrize("moment", range(KILLS))
 @pytest.mark.parametrize("name", NAMES[1:] + NAMES[:1])
 def test_nothing_survives_a_killed_lab(name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checked within seconds of `kill -9`: processes, listeners and the lab's directory."""
     here(name)
     if moment % 2:
         # Struck when a server is up; on a busy machine that may be just after a start, or long before the next one.

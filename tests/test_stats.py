@@ -375,6 +375,7 @@ def test_costs_without_drift_are_little_wider() -> None:
 
 
 def test_a_baseline_measured_twice_counts_twice() -> None:
+    """Both of its trials in a batch count, so that its own noise is a smaller part of the ratio's."""
     source = np.random.default_rng(13)
     narrower = []
     for _ in range(60):

@@ -75,6 +75,7 @@ def test_a_name_is_looked_up_once(everything_listens: None, monkeypatch: pytest.
 
 @pytest.mark.parametrize("url", NOT_URLS)
 def test_what_is_no_url_is_refused_in_words(url: str) -> None:
+    """A URL begins with http or https, and has no password, which a report would show."""
     with pytest.raises(TollbarError, match="not a URL"):
         urls.addresses_of(url)
 
