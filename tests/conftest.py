@@ -247,7 +247,7 @@ def runs_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make_runs(folder: Path) -> None:
-    """Return runs of this study in a folder, under their names."""
+    """Make two runs of the fake runner's study in a folder, under their names."""
     (folder / "fake.toml").write_text(FAKE_STUDY)
     for seed, name in enumerate(("one", "other")):
         words = [command(), "run", "fake.toml", "--json", "--no-report", "--seed", str(seed), "--blocks", str(BLOCKS)]

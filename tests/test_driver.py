@@ -18,7 +18,7 @@ from tollbar.lab.servers.sandbox import Sandbox
 
 @pytest.fixture
 def fake_server(tmp_path: Path) -> Iterator[type[FakeServer]]:
-    """Return a maker of servers from shell scripts."""
+    """Yield a maker of servers from shell scripts."""
     FakeServer.folder = tmp_path
     yield FakeServer
     servers.find.cache_clear()

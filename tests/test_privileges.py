@@ -340,7 +340,7 @@ def test_every_component_is_in_a_study() -> None:
 
 
 def part_of(pid: int) -> Iterator[Part]:
-    """Return server and component, or the client, if this process is the guard of a started one."""
+    """Yield server and component, or the client, if this process is the guard of a started one."""
     words = Path(f"/proc/{pid}/cmdline")
     try:
         said = words.read_bytes()

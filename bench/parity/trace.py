@@ -118,7 +118,7 @@ def read(file: Path, is_counted: Callable[[str], bool] = lambda about: True, *, 
 
 
 def _transfer(traced: Traced, name: str, about: str, rest: str, is_counted: Callable[[str], bool]) -> None:
-    """Return the bytes that a call has sent or received."""
+    """Add the bytes that a call has sent or received."""
     result = re.search(r"= (\d+)(?: \(.*\))?$", rest)
     if result is None or not about.startswith(SOCKETS) or not is_counted(about):
         return

@@ -194,7 +194,7 @@ class Survivors:
             shutil.rmtree(self.ground.folder / folder, ignore_errors=True)
 
     def _wait_until_measuring(self, run: subprocess.Popen[bytes]) -> None:
-        """Return after the first batch, or when the run ends.
+        """Wait until the first batch or the end of the run.
 
         Raises subprocess.TimeoutExpired.
         """
