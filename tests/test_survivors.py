@@ -326,7 +326,7 @@ def test_the_keeper_ends_what_its_guard_no_longer_can(ground: Ground) -> None:
 
 @pytest.mark.share(0)
 def test_the_next_run_ends_what_outlived_run_keeper_and_guards(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All three are killed at once, for example by `pkill -9`: workers outlive them until the next run."""
+    """Workers outlive all three, killed at once as by `pkill -9`, until the next run."""
     # A cache of its own, because a test that runs at the same time would sweep first.
     monkeypatch.setenv("XDG_CACHE_HOME", str(ground.folder / ".cache"))
     run, guards = held_with_workers(ground)
