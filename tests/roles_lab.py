@@ -46,7 +46,7 @@ rounds = 2
 blocks = 2
 """
 SIGN_IN = """
-question = "What does finding out who asks cost, with database and directory on machines of their own?"
+question = "What does authentication cost with database and directory on machines of their own?"
 family   = "web-auth"
 servers     = ["httpd"]
 providers = ["libcrypto"]
