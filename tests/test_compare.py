@@ -16,7 +16,7 @@ from conftest import Tollbar
 def test_a_comparison_fails_only_beyond_what_is_allowed(tollbar: Tollbar, fake_runs: Path) -> None:
     one, other = fake_runs / "one", fake_runs / "other"
     passed = tollbar("compare", one, other, "--fail-above", "20%")
-    assert (0, True) == (passed.returncode, "Nothing became dearer by more than 20 %" in passed.stdout)
+    assert (0, True) == (passed.returncode, "No row became more expensive by more than 20 %" in passed.stdout)
     assert "→" in passed.stdout
     markdown = tollbar("compare", one, other, "--format", "markdown").stdout
     assert markdown.startswith("### fake: one → other\n\n- one: ")

@@ -170,7 +170,10 @@ def test_the_terminal_has_a_line_for_each_row(capsys: pytest.CaptureFixture[str]
     show_judgement(judgement([shown()]), everything=True)
     text = capsys.readouterr().out
     table = text.partition("What it costs by `library`")[2].partition("Effect of each")[0]
-    assert "CPU time per operation, quiet, as a multiple of sha-256, all else alike · 64 B · 99.5 % intervals" in table
+    assert (
+        "CPU time per operation, quiet, as a multiple of sha-256, everything else equal · 64 B · 99.5 % intervals"
+        in table
+    )
     lines = {line.split()[0]: line for line in table.splitlines() if line.strip()}
     assert "unsupported" in lines["openssl"]
     assert "188 ns" in lines["openssl"]
@@ -183,7 +186,7 @@ def test_the_terminal_has_a_line_for_each_row(capsys: pytest.CaptureFixture[str]
 def test_the_page_has_the_table_with_a_scope_for_each_row() -> None:
     text = html(page(judgement([shown()])))
     section = text.partition("<h3>What it costs by <code>library</code></h3>")[2].partition("</section>")[0]
-    assert "as a multiple of that for SHA-256, all else alike; at 64 B; with 99.5 % intervals" in section
+    assert "as a multiple of that for SHA-256, everything else equal; at 64 B; with 99.5 % intervals" in section
     assert 3 == section.count('scope="row"')
     assert 8 == section.count('scope="col"')
     assert ">MD5</th>" in section

@@ -110,7 +110,7 @@ def test_what_is_said_has_the_judged_numbers() -> None:
     assert 10 == len(table.rows)
     names = [line[0].says for line in table.rows]
     assert names[-1] == "all together"
-    assert names[-2] == "all that is beyond their sum"
+    assert names[-2] == "the rest beyond their sum"
 
 
 def test_a_study_without_factors_says_nothing_of_them() -> None:

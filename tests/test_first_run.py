@@ -16,7 +16,7 @@ from tollbar.analysis.quotients import by_chain_ns, listed
 from tollbar.analysis.trust import STEADY_NEIGHBOUR, Trust, is_near
 from tollbar.core.moments import Known, Watch, keep_best, quickness_of
 from tollbar.core.stats import Interval, Moments
-from tollbar.report.page import quiet_share_words
+from tollbar.report.sections.accuracy import quiet_share_words
 from tollbar.report.sections.warnings import warnings
 
 # Equal costs on a quiet core; a neighbour slows one more and one less than the baseline.
@@ -64,7 +64,7 @@ def test_a_steady_neighbour_is_told(kind: Kind) -> None:
         study = found(kind, seed)
         assert is_called_noisy(study)
         assert Known.CHAIN is study.trust.known_by
-        assert any("by a chain of dependent steps" in line for line in warnings(study))
+        assert any("estimated from a chain of dependent steps" in line for line in warnings(study))
         assert not any("Cannot exclude" in line for line in warnings(study))
 
 
@@ -98,7 +98,7 @@ def test_on_an_unlisted_processor_a_steady_neighbour_cannot_be_excluded() -> Non
     assert (Known.NOTHING, True) == (study.trust.known_by, study.trust.may_have_neighbour)
     (line,) = [line for line in warnings(study) if "first run" in line]
     assert line.startswith("Cannot exclude a steady neighbour: first run on this processor.")
-    assert "is not known: first run on this processor" in quiet_share_words(study)
+    assert "not known: first run on this processor" in quiet_share_words(study)
 
 
 def test_with_history_the_chain_is_not_read() -> None:

@@ -62,7 +62,7 @@ def test_a_rise_near_fail_above_is_not_told() -> None:
     assert [0, 2] == [comparison.tellable("ratio", 0.05) for comparison in firsts]
     lines = [increase_lines(one, one.increases(0.05), 0.05) for one in (*firsts, near)]
     expected = (
-        "Cannot exclude a steady neighbour: first run on this processor. 2 rows within ×1.15 of 5 % cannot be told."
+        "Cannot exclude a steady neighbour: first run on this processor. 2 rows within ×1.15 of 5 % cannot be judged."
     )
     assert [True, False, False] == [expected in said for said in lines]
 

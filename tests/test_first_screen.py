@@ -29,7 +29,7 @@ def test_what_to_take_and_what_more_bits_and_a_recommended_one_add() -> None:
     choices = whole_answer(digests()).choices
     assert choices.says.startswith("SHA-256 (acceptable, 128 bits): 174 ns of CPU per digest")
     ranked, bits, recommended = choices.steps
-    assert "SHA-256 is the cheapest of 4 in good standing." == ranked
+    assert "SHA-256 is the cheapest of 4 approved options." == ranked
     assert re.fullmatch(rf"256 bits: BLAKE2b-512 costs 62\.9 ns more \({X}1\.36 \[1\.\d\d, 1\.\d\d\]\)\.", bits)
     assert re.fullmatch(rf"Recommended: SHA3-256 costs 227 ns more \({X}2\.31 \[2\.\d\d, 2\.\d\d\]\)\.", recommended)
     assert ["SHA-256", "BLAKE2b-512", "SHA-512", "SHA3-256"] == [bar.name for bar in choices.bars]
@@ -40,13 +40,11 @@ def test_what_to_take_and_what_more_bits_and_a_recommended_one_add() -> None:
 
 def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
     choices = whole_answer(passwords()).choices
-    assert (
-        "Of 3 in good standing it has the least cost, not told apart from “Argon2id, 19 MiB, 2 passes”."
-        == (choices.steps[0])
-    )
-    assert f"takes 98.5 ms, not told apart ({X}1.01 [0.9" in choices.steps[1]
+    undecided = "this run cannot distinguish it from “Argon2id, 19 MiB, 2 passes”."
+    assert f"It has the lowest cost of 3 approved options; {undecided}" == choices.steps[0]
+    assert f"costs 98.5 ms, not distinguished ({X}1.01 [0.9" in choices.steps[1]
     assert [True, False, True] == [bar.is_told for bar in choices.bars]
-    assert choices.caption.endswith("hollow: not told apart")
+    assert choices.caption.endswith("hollow: this run cannot distinguish it from the first")
 
 
 @pytest.mark.parametrize("study", [digests(), passwords(), handshakes()], ids=lambda one: str(one.about.name))
@@ -81,7 +79,7 @@ def test_a_self_test_is_no_recommended_choice() -> None:
 
 
 def test_the_headline_still_has_what_comes_next() -> None:
-    assert headline(passwords()).endswith("(the run cannot tell whether that is more).")
+    assert headline(passwords()).endswith("(this run cannot distinguish the two).")
     assert "PBKDF2-SHA256, 600,000 (acceptable): 97.9 ms of CPU a hash." == whole_answer(passwords()).choices.says
 
 

@@ -51,7 +51,7 @@ def test_names_with_commas_stand_in_quotation_marks() -> None:
         (
             {"md5": Verdict.FREE, "sha-1": Verdict.FREE},
             (
-                "Against SHA-256, nothing is found to cost more or to cost less.",
+                "Against SHA-256, no option is known to cost more or less.",
                 "MD5 (broken) and SHA-1 (disallowed) are free (no meaningful difference: within 3 %).",
             ),
         ),
@@ -110,15 +110,15 @@ def test_nothing_measured_is_said_with_its_reason() -> None:
 def test_trust_is_told_in_numbers() -> None:
     study = digests()
     expected = [
-        "26 of 28 cells gave the right answer before they were timed; 2 unsupported.",
-        "In each block every baseline is measured twice, and where it does nothing a cell that does. These differed by"
-        f" 0.27 % where the two came out furthest apart: their ratio is {X}0.997 [0.987, 1.008]. Differences"
-        " smaller than the far end of that interval are not reported, for a cell's own baseline and kind.",
-        "From the first to the last third of the blocks the median cell's cost changed by −0.4 %;"
-        " a cell and its baseline work milliseconds apart, so that it changes both.",
+        "26 of 28 cells passed the correctness check before they were timed; 2 unsupported.",
+        "Each block measures every baseline twice (an A/A pair); a baseline that does no work is replaced by a cell"
+        f" that does. The largest difference was 0.27 %, a ratio of {X}0.997 [0.987, 1.008]. Differences smaller than"
+        " the far end of that interval get no verdict, for a cell's own baseline and kind.",
+        "The median cell's cost changed by −0.4 % from the first to the last third of the blocks."
+        " A cell and its baseline work milliseconds apart, so drift changes both.",
     ]
     assert expected == [checked(study), noise(study), drift(study)]
-    loaded = "The machine's load, with the lab's own processes in it, was 1.2 (from 0.5 to 1.2)."
+    loaded = "The machine's load, including the lab's own processes, was 1.2 (from 0.5 to 1.2)."
     assert loaded == machine_load(study)
 
 
@@ -135,9 +135,9 @@ def test_what_others_took_of_a_batch_is_counted_once() -> None:
 
 def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
     said = two_costs(digests())
-    assert said.startswith("Quiet is what an operation costs while the core is quiet: ")
-    assert "*All samples* is what it cost today" in said
-    assert said.endswith("than its baseline does: of 22 cells, 1 more.")
+    assert said.startswith("The quiet cost is that of a quiet core: ")
+    assert "The cost of all samples is that of today" in said
+    assert said.endswith("than its baseline: 1 more, out of 22 cells.")
     (toll,) = [t for t in digests().tolls if t.suffers]
     assert "suffers more from neighbours than its baseline" == suffers_words(toll)
     alike = replace(digests(), tolls=tuple(t for t in digests().tolls if not t.suffers))
@@ -228,9 +228,9 @@ def test_the_frontier_is_the_cheapest_for_at_least_so_many_bits() -> None:
             0.99,
             1.01,
             1.08,
-            "from 1.0 % less to 1.0 % more, within the 3 % threshold, but what was measured twice may differ by 8.0 %",
+            "from 1.0 % less to 1.0 % more, within the 3 % threshold, but A/A pairs may differ by 8.0 %",
         ),
-        (1.05, 1.07, 1.08, "more by 5 to 7 %, but what was measured twice may differ by 8.0 %"),
+        (1.05, 1.07, 1.08, "more by 5 to 7 %, but A/A pairs may differ by 8.0 %"),
         (0.0, inf, 1.002, "too few blocks for an interval"),
     ],
 )

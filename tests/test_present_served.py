@@ -122,7 +122,7 @@ def test_limits_are_said_with_their_reason() -> None:
         r"† hollow, client-bound \(\d+ of 59 cells\): the load client's core was more than 70 % busy", bound
     )
     assert re.match(r"‡ hollow, not saturated \(\d+ of 59 cells\): the server's core was less than 70 % busy", idle)
-    assert "CPU per request is right there too." in stands
+    assert "CPU per request is valid there too." in stands
 
 
 def test_what_others_took_is_said() -> None:

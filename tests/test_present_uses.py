@@ -71,7 +71,7 @@ def test_what_nothing_mitigates_is_said_to_be_so() -> None:
     )
     said = use_sentences(Uses(study))
     assert said
-    assert all(s.endswith("nothing recommended or acceptable that was measured.") for s in said)
+    assert all(s.endswith("no approved choice was measured.") for s in said)
 
 
 def test_ratios_are_to_the_same_without_protection_and_carry_their_verdicts() -> None:

@@ -58,8 +58,8 @@ def test_every_source_is_named_with_its_date(pages: Pages) -> None:
 
 def test_memory_stands_beside_the_password_hashes_only(pages: Pages) -> None:
     text = pages.small.read_text("utf-8").partition("<main>")[2]
-    assert 1 == text.count("Memory beside CPU")
-    assert text.index("Memory beside CPU") > text.index('id="study-passwords"')
+    assert 1 == text.count("Memory and CPU")
+    assert text.index("Memory and CPU") > text.index('id="study-passwords"')
 
 
 def test_the_commands_to_do_it_again(pages: Pages) -> None:

@@ -47,7 +47,7 @@ def asked(line: str, costs_ns: tuple[float, ...] = ()) -> StudyJudgement:
 def test_numbers_have_their_names() -> None:
     found = asked("password-hash argon2id memory=46MiB,64MiB passes=1 lanes=1", (45e6, 64e6))
     often, compared = sentences(found)
-    assert compared.startswith("memory 64 MiB takes 1.42 times the CPU of memory 46 MiB [")
+    assert compared.startswith("memory 64 MiB costs 1.42 times the CPU of memory 46 MiB [")
     assert " for Argon2id, with passes 1, lanes 1, on rustcrypto" in compared
     assert compared.endswith(": costs 42 % more; both recommended.")
     assert (
@@ -58,14 +58,14 @@ def test_numbers_have_their_names() -> None:
 
 def test_parameters_below_the_least_are_called_what_they_are() -> None:
     (*_, compared) = sentences(asked("password-hash bcrypt cost=10,8", (64e6, 16e6)))
-    assert compared.startswith("cost 8 takes 0.25 of the CPU of cost 10 [")
+    assert compared.startswith("cost 8 costs 0.25 of the CPU of cost 10 [")
     assert compared.endswith(": saves 75 %; disallowed, where cost 10 is deprecated.")
 
 
 def test_a_baseline_is_named_with_what_it_alone_has() -> None:
     """Choices without the baseline's parameters are compared with it, so the sentence names them."""
     found = sentences(asked("password-hash argon2id bcrypt memory=19MiB,46MiB cost=10", (50e6, 25e6, 50e6)))
-    assert any(said.startswith("bcrypt takes 2.00 times the CPU of argon2id with memory 19 MiB [") for said in found)
+    assert any(said.startswith("bcrypt costs 2.00 times the CPU of argon2id with memory 19 MiB [") for said in found)
 
 
 RATES = {

@@ -150,8 +150,8 @@ ASIDE = SetAside("study", "double", 7, 2, 3, "ended by SIGSEGV", 5.0)
 def test_the_page_says_what_was_set_aside(again: float | None) -> None:
     kept = replace(study_run(example()), set_aside=(replace(ASIDE, tried_again_s=again),))
     judged = judge_study(kept)
-    (said,) = [line for line in warnings(judged) if "set aside" in line]
-    assert "double was set aside after 2 of its 3 trials failed (ended by SIGSEGV)" in said
+    (said,) = [line for line in warnings(judged) if "quarantined" in line]
+    assert "double was quarantined after 2 of its 3 trials failed (ended by SIGSEGV)" in said
     assert ("was tried again when the run was resumed" in said) == (again is not None)
     assert ("`tollbar run --resume RUN` tries it again" in said) == (again is None)
     assert said in trust(judged)

@@ -43,7 +43,7 @@ def page_of(answer: Brief, command: Sequence[str]) -> Page:
     # Only where a page is asked for.
     from tollbar.report.page import Page
 
-    again = Section("Do it again", (Commands({"The same question": shlex.join(command)}),), "again")
+    again = Section("Reproduce", (Commands({"The same question": shlex.join(command)}),), "again")
     return Page(
         name=answer.question,
         title=answer.question,

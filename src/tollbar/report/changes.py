@@ -139,16 +139,16 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
     if near := sum(pair.is_near(of, above) for pair in comparison.pairs):
         lines.append(
             f"Cannot exclude a steady neighbour: first run on this processor. {counted(near, 'row')} within"
-            f" ×{STEADY_NEIGHBOUR} of {share} cannot be told."
+            f" ×{STEADY_NEIGHBOUR} of {share} cannot be judged."
         )
     of_rows = f"{tellable:,} of {counted(len(comparison.pairs), 'row')}"
     if not tellable and not found:
-        lines.append(f"No row could have shown a rise by more than {share}: no interval of a change is so narrow.")
+        lines.append(f"No row could have shown a rise by more than {share}: every interval of a change is wider.")
     elif found:
         lines.append(f"{of_rows} could have shown one of little more.")
     else:
         lines.append(
-            f"Nothing became dearer by more than {share} with its whole interval; {of_rows} could have shown it."
+            f"No row became more expensive by more than {share} with its whole interval; {of_rows} could have shown it."
         )
     return lines
 

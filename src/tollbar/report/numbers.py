@@ -20,7 +20,7 @@ LIMIT_MARKS: Mapping[str, str] = {"client-bound": "†", "not saturated": "‡",
 """Mark of requests a second and response times that something other than the server limited."""
 # Mark behind a number or a verdict that is not quiet.
 NOISY_MARK = "~"
-NOISY = f"{NOISY_MARK} noisy: the core was quiet too seldom"
+NOISY = f"{NOISY_MARK} noisy: the core was quiet too rarely"
 TOO_FEW = "[too few blocks for an interval]"
 
 
@@ -98,9 +98,9 @@ def excess_words(ratio: Interval, threshold: float, noise: float | None = None) 
         return "too few blocks for an interval"
     within = 1 / (1 + threshold) <= low and high <= 1 + threshold
     if not within and (high < 1 / (1 + threshold) or low > 1 + threshold):
-        border = "" if noise is None else f", but what was measured twice may differ by {apart_words(noise)}"
+        border = "" if noise is None else f", but A/A pairs may differ by {apart_words(noise)}"
     elif within:
-        known = "" if noise is None else f", but what was measured twice may differ by {apart_words(noise)}"
+        known = "" if noise is None else f", but A/A pairs may differ by {apart_words(noise)}"
         border = f", within the {percent(threshold)} threshold{known}"
     else:
         border = f"; the interval crosses the {percent(threshold)} threshold"
@@ -138,7 +138,7 @@ def verdict_meanings(found: Collection[Verdict], threshold: float) -> str:
 
     least = percent(threshold)
     meaning = {
-        Verdict.COSTS: f"dearer by more than {least}",
+        Verdict.COSTS: f"more expensive by more than {least}",
         Verdict.SAVES: f"cheaper by more than {least}",
         Verdict.FREE: f"no meaningful difference (within {least})",
         Verdict.UNCLEAR: "undecided",

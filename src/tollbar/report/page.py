@@ -42,6 +42,7 @@ from tollbar.report.glossary import glossary_section
 from tollbar.report.groups import AtOneLoad, at_one_load, real_tolls
 from tollbar.report.names import prevailing, varied
 from tollbar.report.numbers import percent, repeats_words, times_exactly
+from tollbar.report.sections.accuracy import quiet_share_words
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.answer import Answer, answer, whole_answer
 from tollbar.report.sections.cpu import memory_section, shares_section, timeline_section
@@ -114,8 +115,8 @@ def page(judgement: Judgement) -> Page:
         for section in (
             *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
             *(_study(judgement, study, said) for study, said in ordered),
-            Section("How and on what it was measured", tuple(_how(judgement)), "how"),
-            Section("Do it again", _again(judgement.run), "again"),
+            Section("Method and machine", tuple(_how(judgement)), "how"),
+            Section("Reproduce", _again(judgement.run), "again"),
             glossary_section(),
         )
     ]
@@ -232,10 +233,10 @@ def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -
         threshold, floor = percent(study.about.threshold), largest_noise(study)
         keys = [*standing_keys(study.rows), Key(f"within {threshold}: no meaningful difference (free)", mark="band")]
         if floor:
-            differed = f"what was measured twice differed by at most {times_exactly(floor)}"
-            keys.append(Key(f"what noise alone may make: {differed}", mark="floor"))
+            differed = f"A/A pairs differ by at most {times_exactly(floor)}"
+            keys.append(Key(f"noise floor: {differed}", mark="floor"))
         if any(toll.verdict is Verdict.UNCLEAR for toll in compared):
-            keys.append(Key("hollow: unclear, so far undecided", mark="hollow"))
+            keys.append(Key("hollow: unclear", mark="hollow"))
         yield Legend(keys)
         yield Paragraph(at.note, "note")
         if len(main.ways) > 1:
@@ -258,16 +259,18 @@ def _how(judgement: Judgement) -> Iterator[Block]:
     for study in judgement.studies:
         about = study.about
         yield Paragraph(blocks_and_chunks(study))
-        yield Folded(f"The study file of {about.name}, as it was", [Code(f"The study file {about.name}", about.text)])
+        yield Folded(
+            f"The study file of {about.name} at the time of the run", [Code(f"The study file {about.name}", about.text)]
+        )
     if run.fingerprint:
         yield of_values("The machine", run.fingerprint)
     for name, receipt in run.providers.items():
-        said = [of_values(f"What {name} says of itself", receipt)] if receipt else []
+        said = [of_values(f"Description that {name} sent", receipt)] if receipt else []
         yield Folded(f"Receipt of {name}", said)
 
 
 def _again(run: Run) -> tuple[Block, ...]:
-    seed = f"The seed, from which the order of all work was drawn, was {run.seed}."
+    seed = f"The seed of the random order was {run.seed}."
     found = commands(run)
     recorded = [Paragraph(RECORDED, "note")] if _same_run(run) in found.values() else []
     return Paragraph(seed, "note"), *recorded, Commands(found)
@@ -327,7 +330,7 @@ def meanings(study: StudyJudgement) -> str:
     means = [f"{column_title(family, n)}: {s.title}" for n, s in settings]
     prevails = [named_value(family, n, v) for n, v in prevailing(study).items()]
     if prevails:
-        means.append(f"Where a name says nothing of it: {enumeration(prevails)}")
+        means.append(f"Omitted from names: {enumeration(prevails)}")
     return ". ".join(means) + "." if means else ""
 
 
@@ -339,9 +342,9 @@ def how(study: StudyJudgement) -> str:
     )
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
     # Without A/A pairs the noise is unknown, and a warning reports that.
-    repeats = [] if study.noise is None else [f"what was measured twice differed by {repeats_words(study.noise)}"]
+    repeats = [] if study.noise is None else [f"A/A pairs differed by {repeats_words(study.noise)}"]
     said = (
-        f"{cost_words(study).title}, {moments_words(study)}, against {baseline}, all else alike",
+        f"{cost_words(study).title}, {moments_words(study)}, against {baseline}, everything else equal",
         counted(blocks, "block"),
         *repeats,
         f"differences under {percent(about.threshold)} are ignored",
@@ -354,16 +357,6 @@ def moments_words(study: StudyJudgement) -> str:
     """Return `noisy` if all of the study's ratios are noisy, else `quiet`."""
     found = {toll.ratio.moments for toll in real_tolls(study) if toll.ratio is not None}
     return str(Moments.ALL if found == {Moments.ALL} else Moments.QUIET)
-
-
-def quiet_share_words(study: StudyJudgement) -> str:
-    """Return the share of time in which the core was quiet: `the core was quiet 87 % of the time`."""
-    share = study.trust.quiet_share
-    if share is None:
-        return "no probe shares the core that is measured: all is noisy"
-    if study.trust.may_have_neighbour:
-        return "how much of the time the core was quiet is not known: first run on this processor"
-    return f"the core was quiet {percent(round(share, 2))} of the time"
 
 
 def _time(seconds: float) -> str:

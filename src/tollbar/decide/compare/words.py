@@ -89,7 +89,7 @@ def gather_page(gathered: Gathered, command: str, to: Path) -> Page:
     sections: tuple[Section | Listing, ...] = (
         Section("Tolls by machine", [Paragraph(headline(gathered), "answer"), *_notes(gathered), matrix(gathered)]),
         *parts,
-        Section("Do it again", [Commands({"The same runs": command})]),
+        Section("Reproduce", [Commands({"The same runs": command})]),
     )
     return Page(name="many machines", title=QUESTION, note="", contents=(), sections=sections)
 

@@ -45,7 +45,7 @@ def against_baseline(study: StudyJudgement) -> tuple[str, str]:
         first = f"{_against(study, baseline)}{scope}, {everywhere}."
     else:
         throughout = " throughout" if several_cells else ""
-        first = f"{_against(study, baseline)}, nothing is found to cost more or to cost less{throughout}."
+        first = f"{_against(study, baseline)}, no option is known to cost more or less{throughout}."
     rest = _rest(study, subjects)
     if rest:
         return first, capitalised("; ".join(rest)) + "."
@@ -68,7 +68,7 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
     if gone:
         rest.append(f"{counted(gone, 'cell')} could not be measured")
     second = capitalised("; ".join(rest)) if rest else f"All {counted(len(tolls), 'cell')} compared are decided"
-    found = "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
+    found = "; ".join(said) if said else "no option is known to cost more or less throughout an operation"
     return f"{_against(study, baseline)}, {found}.", f"{second}."
 
 
@@ -94,7 +94,7 @@ def _rest(study: StudyJudgement, subjects: Sequence[Subject]) -> list[str]:
     missing = [s for s in subjects if s.verdict is Verdict.NOT_MEASURED]
     clauses = [_mixed(study, s) for s in mixed]
     if len(mixed) > MOST_MIXED:
-        clauses = [f"for {_names_of(mixed)} it differs from cell to cell"]
+        clauses = [f"{_names_of(mixed)} differ from cell to cell"]
     if free:
         clauses.append(f"{_names_of(free)} {_is(free)} free (no meaningful difference: within {threshold})")
     if unclear:
@@ -228,7 +228,7 @@ def break_even(study: StudyJudgement, one: BreakEven) -> str:
         said = f"{way} costs less than {other} from a {share} of {place}"
     else:
         known = f"at {enumeration(shares[-saving:])}"
-        said = f"{way} costs less than {other} {known}; from which {share} on cannot be told"
+        said = f"{way} costs less than {other} {known}; this run cannot decide from which {share} on"
     return capitalised(f"{said}: {by}.")
 
 
@@ -305,8 +305,8 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     cost = cost_words(study).cpu
     costly = f"the {cost} of {over}" if " " in over else f"{over}'s {cost}"
     decided = f"{toll.verdict}{_by_how_much(toll.verdict, ratio)}{_more(toll)}; {_standings(row, against, over)}"
-    takes = "take" if are_several else "takes"
-    return f"{of} {takes} {times} {costly} {bracket(toll.ratio)} {where}: {decided}."
+    costs = "cost" if are_several else "costs"
+    return f"{of} {costs} {times} {costly} {bracket(toll.ratio)} {where}: {decided}."
 
 
 def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:
@@ -338,7 +338,7 @@ def _where_alike(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
 def _more(toll: Toll) -> str:
     if toll.verdict is not Verdict.UNCLEAR or not toll.more_blocks:
         return ""
-    return f", about {more(toll.more_blocks, 'block')} would tell"
+    return f", about {more(toll.more_blocks, 'block')} would decide"
 
 
 def _by_how_much(verdict: Verdict, ratio: float) -> str:

@@ -46,7 +46,7 @@ def choices(telling: Telling, short: str) -> Choices:
     shown += [way for way in rest if way not in shown][: max(MOST_BARS - len(shown), 0)]
     some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
     bars = _bars(telling, [best, *(way for way in rest if way in shown)]) if rest else ()
-    hollow = "; hollow: not told apart" if not all(bar.is_told for bar in bars) else ""
+    hollow = "; hollow: this run cannot distinguish it from the first" if not all(bar.is_told for bar in bars) else ""
     return replace(
         said,
         steps=[f"{capitalised(step)}." for step in steps],
@@ -60,7 +60,7 @@ def _beside_all(telling: Telling, way: Way, best: Way) -> str:
     pair, said = telling.pair(way.row, best.row), telling.compared(way, best)
     if pair is None or pair.ratio is None:
         return f"{said}, not compared"
-    said = f"{said.partition(' (the run')[0]}, not told apart" if pair.verdict is Verdict.UNCLEAR else said
+    said = f"{said.partition(' (this run')[0]}, not distinguished" if pair.verdict is Verdict.UNCLEAR else said
     return f"{said.removesuffix(times_words(pair))} ({ratio_range([pair.ratio])})"
 
 

@@ -121,7 +121,7 @@ def _elsewhere(telling: Telling, others: Sequence[Place]) -> Iterator[str]:
     alone = sum(len(place.good) == 1 for place in others)
     less = sum(telling.costs_more(place) for place in others)
     for number, what in (
-        (len(others) - alone - less, "is the answer too, and none is known to cost less"),
+        (len(others) - alone - less, "is the answer too, and no other is known to cost less"),
         (less, "is the answer too, and others cost less"),
         (alone, "is the only one"),
     ):
@@ -134,22 +134,21 @@ def _among(telling: Telling, place: Place) -> list[str]:
     best, rest = place.answer, telling.others(place)
     if len(rest) <= MOST_NAMES:
         return [enumeration([telling.with_losses(way, best) for way in rest])] if best else []
-    standing = "" if telling.of_one_standing else " in good standing"
     last = rest[-1]
     first_of_them = telling.with_losses(rest[0], best) if best else telling.compared(rest[0], best)
-    said = [f"of the {len(rest)} others{standing}, {first_of_them}; {telling.highest(last, best)}"]
+    others = f"{len(rest)} other {telling.options_words(len(rest))}"
+    said = [f"among the {others}, {first_of_them}; {telling.highest(last, best)}"]
     judged = [telling.pair(way.row, best.row) for way in rest[1:-1]] if best else []
     undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
-    if undecided:
-        cost = "it costs" if undecided == 1 else "they cost"
-        said.append(f"for {undecided} of the rest the run cannot tell whether {cost} more")
+    if best and undecided:
+        said.append(f"this run cannot distinguish {undecided} of the rest from {quoted(telling.label(best.row))}")
     return said + _stronger(telling, place)
 
 
 def _stronger(telling: Telling, place: Place) -> list[str]:
     """Return the cheapest recommended or acceptable choice of each strength above the answer's."""
     return [
-        f"for {way.row.strength} bits the least cost is that of {quoted(telling.label(way.row))}, {amount(way.cost)}"
+        f"{quoted(telling.label(way.row))} has the lowest cost with {way.row.strength} bits, {amount(way.cost)}"
         for way in telling.above(place)
     ][:MOST_NAMES]
 
@@ -159,4 +158,4 @@ def _not_good(telling: Telling, place: Place) -> str:
     bad, best = place.others, place.answer
     if len(bad) <= MOST_NAMES:
         return enumeration([telling.compared(way, best) for way in bad])
-    return f"of {len(bad)} not in good standing, {telling.compared(bad[0], best)}; {telling.highest(bad[-1], best)}"
+    return f"among {len(bad)} that are not approved, {telling.compared(bad[0], best)}; {telling.highest(bad[-1], best)}"

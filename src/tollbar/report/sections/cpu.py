@@ -225,7 +225,7 @@ def timeline_parts(study: StudyJudgement) -> tuple[str, ...]:
 def put_off_words(study: StudyJudgement) -> str:
     """Return the meaning of the dashed lines, if there are any."""
     titles = [metric.title for metric in _put_off(study)]
-    return f"Dashed, and no part of a chunk's cost: {enumeration(titles)}, done after each chunk." if titles else ""
+    return f"Dashed, not part of a chunk's cost: {enumeration(titles)}, done after each chunk." if titles else ""
 
 
 def timeline_charts(study: StudyJudgement) -> list[Chart]:
@@ -324,7 +324,7 @@ def _timeline_chart(title: str, data: Timeline) -> Chart:
 def memory_section(study: StudyJudgement) -> Section | None:
     charts = memory_charts(study)
     keys = standing_keys([m.row for m in study.measurements])
-    return Section("Memory beside CPU", (Legend(keys), *figures(charts))) if charts else None
+    return Section("Memory and CPU", (Legend(keys), *figures(charts))) if charts else None
 
 
 def shares_section(at: AtOneLoad) -> Section | None:
@@ -346,8 +346,8 @@ def timeline_section(at: AtOneLoad) -> Section | None:
     if not charts:
         return None
     how = (
-        "What each part paid for one operation, chunk by chunk of one visit: of each cell's visits the one with the"
-        " median cost. Operations stand side by side, each over its own time."
+        "CPU time of each part for one operation, chunk by chunk, in the visit with the median cost. Operations are"
+        " side by side, each over its own time."
     )
     note = f"{put_off_words(at.study)} {at.note}".strip()
     keys = part_keys(timeline_parts(at.study))

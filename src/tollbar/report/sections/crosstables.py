@@ -95,7 +95,7 @@ def _table_caption(study: StudyJudgement, result: CrossTableResult) -> str:
         where_words(study, {name: (value,) for name, value in of.items()})
         for of in (result.table.over, _stands(study, result))
     )
-    multiple = f", as a multiple of that {over}, all else alike" if over else ""
+    multiple = f", as a multiple of that {over}, everything else equal" if over else ""
     sure = f"with {percent(study.confidence)} intervals"
     return "; ".join(filter(None, (f"{_shows(study, result)}{multiple}", at, sure)))
 
@@ -108,7 +108,7 @@ def _brief_caption(study: StudyJudgement, result: CrossTableResult) -> list[str]
         )
         for of in (result.table.over, _stands(study, result))
     )
-    multiple = f", as a multiple of {over}, all else alike" if over else ""
+    multiple = f", as a multiple of {over}, everything else equal" if over else ""
     return [f"{_shows(study, result)}{multiple}", *([at] if at else [])]
 
 

@@ -19,8 +19,8 @@ from tollbar.report.standings import CALLED_OUT, standing_words, worst
 from tollbar.report.table_cells import BAR, INTERVAL, STANDING
 from tollbar.report.view import once
 
-EFFECTS = "Effect of each setting, all else alike"
-_ALIKE = "ratios alike within noise"
+EFFECTS = "Effect of each setting, everything else equal"
+_ALIKE = "ratios equal within noise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
         axis = f"{capitalised(cost_words(study).short)}, as a multiple"
         scale = scale_over(axis, dots, threshold=study.about.threshold)
         title = f"By {column_title(family, setting)}"
-        charts.append(Chart(title, f"{title}, all else alike. {spoken(dots)}.", Dots(_distinct(dots), scale)))
+        charts.append(Chart(title, f"{title}, everything else equal. {spoken(dots)}.", Dots(_distinct(dots), scale)))
     return charts
 
 
@@ -190,8 +190,8 @@ def effects_section(study: StudyJudgement) -> Section | None:
         return None
     table = effects_table(study)
     note = (
-        "All else is alike: each line gathers pairs of cells that differ in one thing only and have the same verdict:"
-        " from the least ratio to the most, with what all their intervals cover in brackets. Nothing is averaged."
+        "Each line has pairs of cells that differ in one setting only and have the same verdict: the lowest and the"
+        " highest ratio, and in brackets the range of all their intervals. Nothing is averaged."
     )
     charts = figures(contrast_charts(study), "panels wide" if has_long_places(study) else "panels")
     title = f"The {counted(len(table.rows), 'comparison')} as a table"

@@ -23,7 +23,7 @@ from tollbar.report.numbers import (
     signed,
 )
 
-TITLE = "What each part adds, and all together"
+TITLE = "Cost of each part, and of all together"
 # Kinds of bars: drawn from zero; drawn from the end of the one before; the remainder, decided or not.
 WHOLE, ADDS, LEFT, OPEN = "whole", "adds", "left", "open"
 
@@ -90,7 +90,7 @@ def _sentence(study: StudyJudgement, found: FactorsResult) -> str:
     names = enumeration([_with(study, found, name) for name in study.about.factors])
     where = f" ({place})" if (place := _place(study, found)) else ""
     if found.reason is not None or found.ratio is None or found.beyond is None:
-        return f"{capitalised(names)}{where} could not be taken apart: {found.reason}."
+        return f"{capitalised(names)}{where} could not be separated: {found.reason}."
     beyond = found.beyond
     ends = ends_by(beyond, signed)
     apart = f"{signed(beyond.estimate)} {ends}, {change_words(found.ratio.estimate)} {change_ends(found.ratio)}"
@@ -99,7 +99,7 @@ def _sentence(study: StudyJudgement, found: FactorsResult) -> str:
         Together.ADDS_UP: f"With {names}{where} the cost is {parts}, within {percent(study.about.threshold)}: {apart}.",
         Together.CHEAPER: f"With {names}{where} the cost is less than {parts}: {apart}.",
         Together.DEARER: f"With {names}{where} the cost is more than {parts}: {apart}.",
-        Together.CANNOT_TELL: f"With {names}{where} whether the cost is {parts} cannot be told: {apart}.",
+        Together.CANNOT_TELL: f"With {names}{where} this run cannot distinguish the cost from {parts}: {apart}.",
     }[found.verdict]
 
 
@@ -111,7 +111,7 @@ def _steps(study: StudyJudgement, found: FactorsResult) -> list[Step]:
         added = part.added.estimate
         steps.append(Step(f"+ {_with(study, found, part.factors[0])}", signed(added), at, at + added, ADDS))
         at += added
-    told = "" if found.verdict is not Together.CANNOT_TELL else ", not told"
+    told = "" if found.verdict is not Together.CANNOT_TELL else ", undecided"
     steps.append(Step("beyond their sum", f"{signed(whole - at)}{told}", at, whole, LEFT if told == "" else OPEN))
     return [*steps, Step("all together", amount(whole), 0.0, whole, WHOLE)]
 
@@ -125,7 +125,7 @@ def _table(study: StudyJudgement, found: FactorsResult) -> Table:
     )
     parts = [(_label(study, found, part), part.added) for part in found.parts]
     if len(found.parts) > len(found.own) + 1 and found.beyond is not None:
-        parts.append(("all that is beyond their sum", found.beyond))
+        parts.append(("the rest beyond their sum", found.beyond))
     whole = found.costs[-1].estimate
     rows = [
         _cells(_without(study, found), found.costs[0], whole, amount),

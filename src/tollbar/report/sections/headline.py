@@ -46,7 +46,7 @@ def in_short(telling: Telling) -> str:
         lines.append(_line(telling, finding, alike, told))
     hidden = sum(len(f.places) for f in findings if f not in told and f.first is not None)
     if hidden:
-        lines.append(f"in {more(hidden, 'place')} the answer is another")
+        lines.append(f"the answer differs in {more(hidden, 'place')}")
     return "; ".join(lines)
 
 
@@ -62,9 +62,9 @@ def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: S
         least = finding.places[0].ways[0]
         name = with_standing(quoted(telling.label(least.row)), least.row)
         costs = _costs(telling, finding, [finding.places[0]], said)
-        none = f"nothing {'to take' if finding.places[0].good else 'recommended or acceptable'} was measured"
+        none = f"no {'option to recommend' if finding.places[0].good else 'approved option'} was measured"
         opened = none if said or operation else capitalised(none)
-        return f"{operation}{opened}; the least cost of the others is that of {name}, {costs}"
+        return f"{operation}{opened}; {name} has the lowest cost of the others, {costs}"
     answers = [place.answer.row for place in finding.places if place.answer]
     # If the places differ in strength or standing, the answer has none.
     standing = {row.standing for row in answers} if not telling.of_one_standing else set()
@@ -176,7 +176,7 @@ def _at(telling: Telling, where: Mapping[str, Value], said: Mapping[str, Value])
 
 
 _COUNTED = {
-    Verdict.COSTS: "dearer",
+    Verdict.COSTS: "more expensive",
     Verdict.SAVES: "cheaper",
     Verdict.FREE: "not meaningfully different",
     Verdict.UNCLEAR: "undecided",

@@ -251,11 +251,10 @@ def merged_load(row: Row) -> LoadRecord | None:
 
 
 _WHY_LIMITED = {
-    Limit.CLIENT_BOUND: f"the load client's core was more than {percent(BUSY)} busy, so that a faster client"
+    Limit.CLIENT_BOUND: f"the load client's core was more than {percent(BUSY)} busy; a faster client"
     " would have got more.",
-    Limit.NOT_SATURATED: f"the server's core was less than {percent(BUSY)} busy, so that more users would have"
-    " got more.",
-    Limit.CONTENDED: "other programs had the server's or the load client's core for part of the time, so that a"
+    Limit.NOT_SATURATED: f"the server's core was less than {percent(BUSY)} busy; more users would have got more.",
+    Limit.CONTENDED: "other programs had the server's or the load client's core for part of the time; a"
     " quieter machine would have got more.",
 }
 
@@ -270,7 +269,7 @@ def limited(study: StudyJudgement) -> list[str]:
         if count:
             said.append(f"{LIMIT_MARKS[limit]} hollow, {limit} ({count:,} of {all_of}): {why}")
     if said:
-        right = "CPU per request is right there too." if cost_metric(study) == "server-cpu" else ""
+        right = "CPU per request is valid there too." if cost_metric(study) == "server-cpu" else ""
         said.append(f"Such requests a second and response times get no verdict. {right}".strip())
     return said
 
@@ -340,7 +339,7 @@ def proofs_table(study: StudyJudgement) -> Table:
         if any(said):
             rows.append((TableCell(label(found[0])), *(TableCell("; ".join(whats) or "–") for whats in said)))
     columns = texts("cell", "accepted", "refused", "not tried")
-    return Table("What each cell accepted and refused before it was timed", columns, rows)
+    return Table("Accepted and refused by each cell before it was timed", columns, rows)
 
 
 def agreed_table(study: StudyJudgement, found: Sequence[Agreed]) -> Table:
@@ -367,7 +366,7 @@ def agreed_table(study: StudyJudgement, found: Sequence[Agreed]) -> Table:
         )
         for one in found
     ]
-    return Table("What the two sides agreed on, over all trials", columns, rows, sortable=True)
+    return Table("Parameters that the two sides negotiated, over all trials", columns, rows, sortable=True)
 
 
 def handshakes(found: Sequence[Agreed]) -> str:
@@ -417,7 +416,7 @@ def negotiated_section(study: StudyJudgement) -> Section | None:
     table, proofs = agreed_table(study, found), proofs_table(study)
     summary = f"{table.caption}: {counted(len(table.rows), 'line')}"
     return Section(
-        "What was negotiated",
+        "Negotiated parameters",
         (
             Paragraph(handshakes(found), "note"),
             *folds(summary, table, len(table.rows) > MOST_AGREED),

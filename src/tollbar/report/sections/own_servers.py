@@ -13,10 +13,10 @@ from tollbar.report.numbers import ratio_range
 from tollbar.report.sections.load import Agreed, agreements
 from tollbar.results import Row
 
-NEGOTIATED = "What was negotiated"
+NEGOTIATED = "Negotiated parameters"
 OFFERED_NONE = (
-    "The load client offered no session, so that each connection had a full handshake; `--resumption ticket` has it"
-    " offer the one that it was given before."
+    "The load client offered no session, so each connection had a full handshake. With `--resumption ticket` it"
+    " offers its last session."
 )
 _FOUND: Mapping[Verdict, str] = {
     Verdict.COSTS: "costs more",
@@ -47,7 +47,7 @@ def _compared(study: StudyJudgement, url: str, first: str) -> str:
         return f"{url} could not be compared with {first}{f': {reason}' if reason else ''}.".replace("..", ".")
     by_place: dict[tuple[str, str], list[Toll]] = {}
     for toll in tolls:
-        place = str(toll.row.coordinates["op"]), _FOUND.get(toll.verdict, "cannot tell")
+        place = str(toll.row.coordinates["op"]), _FOUND.get(toll.verdict, "undecided")
         by_place.setdefault(place, []).append(toll)
     several = len({toll.row.coordinates.get("users") for toll in tolls}) > 1
     said = [

@@ -41,13 +41,13 @@ def threats_table(study: StudyJudgement) -> Table:
     differ = differing(study)
     columns = texts("cells", *(f"{t.replace('-', ' ')}: {threats[t].title}" for t in differ))
     rows = [[_cells_of(names), *(_answer(answers[t]) for t in differ)] for answers, names in groups] if differ else []
-    return Table("What each cell does about each threat", columns, rows)
+    return Table("Protection of each cell against each threat", columns, rows)
 
 
 def unprotected(study: StudyJudgement) -> str:
     """Return one sentence on the null choice, if the study has it."""
     null = [r.title for r in study.rows if r.standing is Standing.NULL]
-    return f"{capitalised(quoted(null[0]))} protects against none of it." if null else ""
+    return f"{capitalised(quoted(null[0]))} protects against none of them." if null else ""
 
 
 @once
@@ -148,7 +148,7 @@ def sources_table(study: StudyJudgement) -> Table:
             )
         )
     columns = texts("choice", "standing", "who says so", "strength")
-    return Table("Who says so: the source of every standing and strength", columns, rows)
+    return Table("Sources of standings and strengths", columns, rows)
 
 
 def _entries(study: StudyJudgement) -> Iterable[Part]:
@@ -179,10 +179,10 @@ def strength_section(study: StudyJudgement, at: AtOneLoad) -> Section:
         return Section("The standing of each choice", (Paragraph(means, "note"), *folded))
     costed = [m.row for m in by_row(study, cost_metric(study)).values() if m.row.strength is not None]
     how = (
-        f"{means} Down and to the right is better. The dashed line is the least cost that was measured of a"
-        f" recommended or acceptable choice of at least that strength. {at.note}"
+        f"{means} Down and to the right is better. The dashed line is the lowest measured cost of an"
+        f" approved choice with at least that strength. {at.note}"
     )
-    frontier = Key("least cost in good standing for at least so many bits", mark="frontier")
+    frontier = Key("lowest cost of an approved choice with at least this strength", mark="frontier")
     return Section(
         "Cost against strength and standing",
         (
@@ -199,11 +199,11 @@ def threats_section(study: StudyJudgement) -> Section | None:
         return None
     table = threats_table(study)
     note = (
-        "A threat stands here with what is done about it, by this project's own reading of the specifications and of"
-        f" the authorities named above. {unprotected(study)}"
+        "Protection against each threat, by this project's own reading of the specifications and of the authorities"
+        f" named above. {unprotected(study)}"
     )
     return Section(
-        "What it protects against",
+        "Protection by threat",
         (
             Paragraph(note.strip(), "note"),
             Boxed("protects", [table] if table.rows else []),

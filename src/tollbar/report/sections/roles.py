@@ -13,9 +13,9 @@ from tollbar.results import Run
 
 TITLE = "On machines of their own"
 ROUND_TRIP_TIME = "network-round-trip-time"
-SIMULATED = "Machines that are made up on the lab's own: their network is its memory, and nothing here is a network's."
+SIMULATED = "Simulated machines on the lab's own: their network is its memory, so no figure is that of a network."
 
-OF_A_NODE = "Simulated: the node that this was measured on is made up on the machine, and nothing here is a network's."
+OF_A_NODE = "Simulated node on the lab's machine: no figure is that of a network."
 
 
 def simulated(run: Run) -> tuple[str, ...]:
@@ -35,9 +35,9 @@ def _sentences(run: Run) -> Iterator[str]:
     if any(node["is_simulated"] for node in run.nodes.values()):
         yield SIMULATED
     yield (
-        "Of an operation, by the client's kernel: bytes of the connection's stream, and round trips, with that of "
-        "connecting; between the server's own machines nothing is counted. Before "
-        "the load: some bytes there and back, while other servers of the batch may be becoming warm."
+        "Per operation, from the client's kernel: bytes of the connection's stream, and round trips with that of "
+        "connecting. Traffic between the server's own machines is not counted. The round trip before the load is "
+        "measured while other servers of the batch may be warming up."
     )
 
 
@@ -55,7 +55,7 @@ def _table(study: StudyJudgement) -> Table | None:
         *numbers("sent", "received", "round trips", "a round trip before the load"),
     )
     return Table(
-        "What passes between the load client and the server, per operation",
+        "Traffic between the load client and the server, per operation",
         columns,
         [
             [TableCell(label(row)), *(_cell(found[row.key].get(name, ())) for name in (*NETWORK, ROUND_TRIP_TIME))]

@@ -65,7 +65,7 @@ def _sentence(threads: int, verdict: Scaling, some: Sequence[ScalingResult], nam
     what, whether = _SAYS[verdict][len(names) > 1], ""
     if verdict is Scaling.CANNOT_TELL:
         noisy = ", noisy" if any(map(_is_noisy, (*cpu, *elapsed))) else ""
-        whether, figures = "whether ", f"cannot be told{noisy}: {figures}"
+        whether, figures = "whether ", f"is undecided{noisy}: {figures}"
     return (
         f"{capitalised(f'{whether}{who}')} {what} with {counted(threads, 'thread')}{' ' if whether else ': '}{figures}."
     )
@@ -102,13 +102,13 @@ def _table(study: StudyJudgement) -> Table:
         )
         for one in study.scaling
     ]
-    return Table("Of one operation, beside the same on one thread", columns, rows)
+    return Table("One operation with several threads, compared with one thread", columns, rows)
 
 
 def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[str]:
     """Yield notes on noise, hyperthreads, reasons of failure, and the limits of this number of cores."""
     if any(_is_noisy(toll) for result in study.scaling for toll in (result.cpu, result.elapsed)):
-        yield f"{NOISY_MARK} noisy: who holds a lock while another program has its core lets all wait."
+        yield f"{NOISY_MARK} noisy: a thread preempted while it holds a lock stalls all the others."
     most = max(result.threads for result in study.scaling)
     groups = [str(group) for group in fingerprint.get("hyperthreads", ())]
     cores = fingerprint.get("cores")
@@ -116,17 +116,17 @@ def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[st
     if most > physical:
         yield (
             f"Cores {enumeration(groups)} are hyperthreads of one physical core: threads on them share its units, so"
-            " that CPU time rises with several threads though nothing is waited for."
+            " CPU time rises with several threads without any waiting."
         )
     reasons = dict.fromkeys(result.reason for result in study.scaling if result.reason)
     yield from (f"{capitalised(reason)}." for reason in reasons)
     if cores:
         yield (
-            f"{counted(int(cores), 'core')} may be used here: what more threads do to each other is not shown. A lock"
-            " that is held for a small part of an operation shows with many only."
+            f"{counted(int(cores), 'core')} may be used here; effects of more threads are not measured. A lock that is"
+            " held for a small part of an operation shows only with many threads."
         )
     if any(result.row.server for result in study.scaling):
         yield (
-            "A server's thread shares its core with a part of the load client, whose time is in neither: threads"
-            " meet each other less often than where clients are elsewhere. On nginx each is a process."
+            "Each server thread shares its core with a part of the load client, so threads contend less often than with"
+            " clients on other cores. The client's time is not counted. On nginx each thread is a process."
         )

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tollbar.analysis import StudyJudgement, Toll, Verdict
 from tollbar.catalog.families import Standing, Value, given_up
-from tollbar.core.words import counted, enumeration, quoted
+from tollbar.core.words import enumeration, quoted
 from tollbar.report.chart import frontier
 from tollbar.report.coordinates import named_value, value_words
 from tollbar.report.costs import cost_words
@@ -89,28 +89,36 @@ class Telling:
 
     def ranked(self, place: Place, name: str, whose: str = "") -> str:
         """Return the number of ways cheaper than the answer, and the ways that the run cannot distinguish from it."""
-        standing = "" if self.of_one_standing else " in good standing"
         if len(place.good) == 1:
-            return f"{whose}{name} is the only one{standing} that was measured"
+            return f"{whose}{name} is the only {self.options_words(1)} measured"
         less, open_ = self._less(place), self.not_told(place)
         if not less and not open_:
-            return f"{whose}{name} is the cheapest of {len(place.good)}{standing}"
+            return f"{whose}{name} is the cheapest of {len(place.good)} {self.options_words(len(place.good))}"
         if less:
-            apart = f"; {name} is not told apart from {self._few(open_)}" if open_ else ""
-            some = f"{len(less)} of the {counted(len(place.good) - 1, 'other')}{standing}"
+            apart = f"; {self._cannot_distinguish(name, open_)}" if open_ else ""
+            some = f"{len(less)} of the {len(place.good) - 1} other {self.options_words(len(place.good) - 1)}"
             return f"{whose}{some} {'costs' if len(less) == 1 else 'cost'} less than {name}{apart}"
-        return f"{whose}of {len(place.good)}{standing} {self._order(place, name, open_)}"
+        return f"{whose}{self._order(place, name, open_)}"
+
+    def options_words(self, number: int) -> str:
+        """Return `approved options`: recommended and acceptable ones; `options` where all have one standing."""
+        noun = "option" if number == 1 else "options"
+        return noun if self.of_one_standing else f"approved {noun}"
+
+    def _cannot_distinguish(self, name: str, ways: Sequence[Way]) -> str:
+        return f"this run cannot distinguish {name} from {self._few(ways)}"
 
     def _order(self, place: Place, name: str, open_: Sequence[Way]) -> str:
         """Return the answer's place among ways that cost no less: `it has the least cost, not told apart from …`."""
         assert place.answer is not None
         lower = [way for way in open_ if way.cost < place.answer.cost]
+        of = f"{len(place.good)} {self.options_words(len(place.good))}"
         if not lower:
-            return f"{name} has the least cost, not told apart from {self._few(open_)}"
+            return f"{name} has the lowest cost of {of}; {self._cannot_distinguish('it', open_)}"
         # A baseline that is free against a lower cost comes first, though its cost is not the least.
         if all((pair := self.pair(way.row, place.answer.row)) and pair.verdict is Verdict.FREE for way in lower):
             return f"{name} costs the same within {percent(self.study.about.threshold)} as {self._few(lower)}"
-        return f"no other is known to cost less than {name}; not told apart from {self._few(open_)}"
+        return f"no other of {of} is known to cost less than {name}; {self._cannot_distinguish('it', open_)}"
 
     def others(self, place: Place) -> list[Way]:
         """Return the ways of `Place.good` other than the answer, the cheapest first."""
@@ -216,15 +224,15 @@ class Telling:
         null, best = place.null, place.answer
         if null is None:
             return []
-        without = f"without any ({self.label(null.row)}) it is {amount(null.cost)}"
+        without = f"without protection ({self.label(null.row)}) the cost is {amount(null.cost)}"
         pair = self.pairs.of(best.row, null.row, self._rests_on.get(best.row.key, 1)) if best else None
         if best is None or pair is None:
             return [without]
-        costs = f"{amount(best.cost - null.cost)} of it" if best.cost > null.cost else "something"
+        costs = amount(best.cost - null.cost) if best.cost > null.cost else "something"
         said = {
             Verdict.COSTS: f"protection costs {costs}{times_words(pair)}",
             Verdict.FREE: f"protection is free within {percent(self.study.about.threshold)}",
-            Verdict.UNCLEAR: "whether protection costs anything, the run cannot tell",
+            Verdict.UNCLEAR: "this run cannot distinguish the cost of protection from zero",
             Verdict.SAVES: f"protection costs nothing{times_words(pair)}",
         }[pair.verdict]
         return [f"{said}: {without}"]
@@ -242,10 +250,10 @@ class Telling:
 
     def _beside(self, way: Way, best: Way | None) -> str:
         """Return the judgement of one way compared with the best; its cost alone without one."""
-        takes = f"takes {amount(way.cost)}"
+        alone = f"costs {amount(way.cost)}"
         pair = self.pair(way.row, best.row) if best else None
         if best is None or pair is None:
-            return takes
+            return alone
         would, saves = ("costs", "saves") if self._is_good(way) else ("would cost", "would save")
         apart = abs(way.cost - best.cost)
         # Two costs measured apart may contradict their comparison; then only the ratio is printed.
@@ -254,7 +262,7 @@ class Telling:
             Verdict.COSTS: f"{would} {f'{amount(apart)} ' if fits else ''}more{times_words(pair)}",
             Verdict.SAVES: (f"{saves} {amount(apart)}" if fits else f"{would} less") + times_words(pair),
             Verdict.FREE: f"{would} the same within {percent(self.study.about.threshold)}",
-            Verdict.UNCLEAR: f"{takes} (the run cannot tell whether that is more)",
+            Verdict.UNCLEAR: f"{alone} (this run cannot distinguish the two)",
         }[pair.verdict]
 
     def _named(self, way: Way, best: Way | None) -> str:

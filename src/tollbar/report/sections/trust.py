@@ -76,9 +76,9 @@ def by_chance(study: StudyJudgement) -> list[str]:
     if round(misses, 2) < 1:
         return []
     return [
-        f"Of {tolls:,} tolls at {percent(study.confidence)} confidence about {misses:.0f}"
-        f" {'misses' if round(misses) == 1 else 'miss'} by chance alone: one row that stands out among many may be"
-        " among them. The answer's own comparisons hold together."
+        f"About {misses:.0f} of {tolls:,} tolls at {percent(study.confidence)} confidence"
+        f" {'misses' if round(misses) == 1 else 'miss'} by chance alone; one unusual row among many may be such a miss."
+        " The comparisons of the answer are adjusted for their number."
     ]
 
 
@@ -87,9 +87,9 @@ def noisy_words(study: StudyJudgement, ratio: Interval | None) -> str | None:
     if ratio is None or ratio.moments is Moments.QUIET:
         return None
     if study.trust.quiet_share is None:
-        return "noisy: no probe shares the core that is measured"
+        return "noisy: no probe runs on the measured core"
     if study.trust.slower_than_known:
-        return "noisy: always measured beside a busy neighbour"
+        return "noisy: always measured next to a busy neighbour"
     if study.trust.varying:
         return "noisy: its core was quiet in too few blocks or for too short, or its operations vary (see the warnings)"
     return "noisy: its core was quiet in too few blocks, or for too short"
@@ -108,9 +108,8 @@ def largest_noise(study: StudyJudgement) -> float | None:
 def two_costs(study: StudyJudgement) -> str:
     """Return the meanings of the two costs, and the number of cells in which they differ."""
     said = (
-        "Quiet is what an operation costs while the core is quiet: rounds count whose chunks lie between"
-        " quick probes of the core; verdicts rest on its ratios. *All samples* is what it cost today, in the"
-        " first try of every round."
+        "The quiet cost is that of a quiet core: only rounds whose chunks lie between quick probes of the core count."
+        " Verdicts use its ratios. The cost of all samples is that of today, in the first try of every round."
     )
     apart = [
         f"{sum(t.suffers == way for t in study.tolls):,} {way}"
@@ -121,31 +120,31 @@ def two_costs(study: StudyJudgement) -> str:
         return said
     tolls = counted(sum(t.all_samples is not None for t in real_tolls(study)), "cell")
     return (
-        f"{said} Where the two ratios are more than {percent(study.about.threshold)} apart, the cell suffers"
-        f" more or less from neighbours on the machine than its baseline does: of {tolls}, {enumeration(apart)}."
+        f"{said} A cell whose two ratios are more than {percent(study.about.threshold)} apart suffers more or less"
+        f" from neighbours on the machine than its baseline: {enumeration(apart)}, out of {tolls}."
     )
 
 
 def noise(study: StudyJudgement) -> str:
     """Return the ratio of the A/A pairs, and its consequence."""
     if study.noise is None:
-        return "Nothing was measured twice in blocks enough, so that the noise is not known."
+        return "The noise is not known: no A/A pair has enough blocks."
     return (
-        "In each block every baseline is measured twice, and where it does nothing a cell that does. These differed by"
-        f" {apart_words(study.noise.estimate)} where the two came out furthest apart: their ratio is"
-        f" {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. Differences smaller"
-        " than the far end of that interval are not reported, for a cell's own baseline and kind."
+        "Each block measures every baseline twice (an A/A pair); a baseline that does no work is replaced by a cell"
+        f" that does. The largest difference was {apart_words(study.noise.estimate)}, a ratio of"
+        f" {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. Differences smaller than the far end"
+        " of that interval get no verdict, for a cell's own baseline and kind."
     )
 
 
 def drift(study: StudyJudgement) -> str:
     """Return one sentence on the drift of the machine during the run."""
     if study.drift is None:
-        return "There are too few blocks to tell whether the machine drifted."
+        return "Drift of the machine is not known: there are too few blocks."
     change = f"{(study.drift - 1) * 100:+.1f} %".replace("-", "−")
     return (
-        f"From the first to the last third of the blocks the median cell's cost changed by {change};"
-        " a cell and its baseline work milliseconds apart, so that it changes both."
+        f"The median cell's cost changed by {change} from the first to the last third of the blocks."
+        " A cell and its baseline work milliseconds apart, so drift changes both."
     )
 
 
@@ -155,7 +154,7 @@ def warm_up(study: StudyJudgement) -> list[str]:
         return []
     title, found = study.trust.trend
     return [
-        f"Within a trial the ratio of {title} changes most: it is {times_exactly(found.estimate)}"
+        f"The ratio of {title} changes most within a trial: it is {times_exactly(found.estimate)}"
         f" {bracket_exactly(found)} as large in the last round as in the first."
     ]
 
@@ -164,7 +163,7 @@ def checked(study: StudyJudgement) -> str:
     """Return one sentence: the number of cells that answered correctly, and the outcomes of the others."""
     rows = study.rows
     ok = sum(r.outcome is Outcome.OK for r in rows)
-    text = f"{ok:,} of {counted(len(rows), 'cell')} gave the right answer before they were timed"
+    text = f"{ok:,} of {counted(len(rows), 'cell')} passed the correctness check before they were timed"
     others = [(o, sum(r.outcome is o for r in rows)) for o in Outcome if o is not Outcome.OK]
     rest = [f"{n:,} {o}" for o, n in others if n]
     return f"{text}; {enumeration(rest)}." if rest else f"{text}."
@@ -192,9 +191,9 @@ def machine_load(study: StudyJudgement) -> str:
     """Return one sentence on the machine's load, the lab's own processes included."""
     found = sorted(t.machine_load for r in study.rows for t in r.all_trials)
     if not found:
-        return "How busy the machine was is not known."
+        return "The machine's load is not known."
     return (
-        f"The machine's load, with the lab's own processes in it, was {median(found):.1f}"
+        f"The machine's load, including the lab's own processes, was {median(found):.1f}"
         f" (from {found[0]:.1f} to {found[-1]:.1f})."
     )
 
@@ -208,7 +207,7 @@ def steal(study: StudyJudgement) -> str:
     batches = {(t.block, t.batch): t.steal_ns for t in trials}
     stolen, wall = sum(batches.values()), sum(t.wall_ns for t in trials)
     if not stolen:
-        return f"No CPU time was given to other machines in {counted(len(batches), 'batch')}."
+        return f"The hypervisor gave no CPU time to other machines in {counted(len(batches), 'batch')}."
     touched = sum(steal_ns > 0 for steal_ns in batches.values())
     return (
         f"The hypervisor gave {units.show_nanoseconds(stolen)} of CPU time to others during {touched:,} of"
@@ -231,8 +230,8 @@ def repeats_table(study: StudyJudgement) -> Table:
     ]
     columns = (Column("cell"), *numbers("measured again", "no verdict within", "blocks"))
     return Table(
-        "Each baseline, and a cell of each other kind, measured twice, which should differ by nothing: the second over"
-        " the first",
+        "A/A pairs: each baseline, and a cell of each other kind, measured again. The ratio of the second to the first"
+        " should be 1",
         columns,
         rows,
     )

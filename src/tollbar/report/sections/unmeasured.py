@@ -63,8 +63,8 @@ def set_aside(study: StudyJudgement) -> list[str]:
             else "it was tried again when the run was resumed"
         )
         said.append(
-            f"{named} was set aside after {one.failed:,} of its {counted(one.trials, 'trial')} failed"
-            f" ({one.reason.rstrip('.')}), so that it has fewer blocks than the others: {later}."
+            f"{named} was quarantined after {one.failed:,} of its {counted(one.trials, 'trial')} failed"
+            f" ({one.reason.rstrip('.')}) and has fewer blocks than the others: {later}."
         )
     return said
 

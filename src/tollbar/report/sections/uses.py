@@ -254,11 +254,11 @@ def uses_table(uses: Uses) -> Table:
     columns = (
         *texts("choice"),
         *numbers(*uses.operations, *(m.title for m in sizes)),
-        *texts("standing", "what it takes away, and what else there is to know"),
+        *texts("standing", "threats that it mitigates, and notes"),
     )
     ratios = any(cost.ratio is not None for cost in uses.costs)
-    what = "Cost as a multiple of the same without protection" if ratios else "Cost"
-    return Table(f"{what}: over all places of an operation, from the least to the most", columns, rows)
+    what = "Cost as a multiple of the cost without protection" if ratios else "Cost"
+    return Table(f"{what}, lowest to highest over all places of an operation", columns, rows)
 
 
 def _by_operation(uses: Uses) -> Iterable[str]:
@@ -269,7 +269,7 @@ def _by_operation(uses: Uses) -> Iterable[str]:
             named = [*named[: MOST_NAMES - 1], f"{more(len(named) - MOST_NAMES + 1)} up to {named[-1]}"]
         if named:
             told = all(_is_told_less(one, other) for one, other in pairwise(good))
-            order = "from the cheapest" if told else "from the least cost measured, not all told apart"
+            order = "from the cheapest" if told else "by measured cost; this run cannot distinguish all of them"
             yield f"For {operation}{f', {order}' if len(good) > 1 else ''}: {'; '.join(named)}."
 
 
@@ -282,7 +282,7 @@ def _is_told_less(one: Offer, other: Offer) -> bool:
 def _by_threat(uses: Uses, against: Against) -> str:
     name = enumeration([threat.replace("-", " ") for threat in against.threats])
     if not against.candidates:
-        return f"Against {name}: nothing recommended or acceptable that was measured."
+        return f"Against {name}: no approved choice was measured."
     said = few((_candidate_words(uses, one) for one in against.candidates), MOST_CANDIDATES)
     in_part = ", in part only" if against.candidates[0].degree is Degree.PARTLY else ""
     return f"Against {name}{in_part}: {'; or '.join(said)}."
@@ -358,8 +358,8 @@ def uses_listing(study: StudyJudgement) -> Listing | None:
     if not said:
         return None
     note = (
-        "Ratios are to the same without protection. Against each threat stand the recommended and acceptable choices"
-        " that no other is sure to undercut; where the run cannot tell two apart, their order is chance."
+        "Ratios are to the cost without protection. Each threat lists the approved choices that no other is known to"
+        " undercut. If this run cannot distinguish two choices, their order is chance."
     )
     whole = (Paragraph(note, "note"), Items(said), uses_table(uses))
     return Listing(USES, said, notes=losses(uses), whole=whole)

@@ -12,7 +12,7 @@ from tollbar.report.groups import by_row, is_baseline
 from tollbar.report.names import labels, place_words, varied, varying
 from tollbar.report.numbers import amount, ends_words, measured_words, percent
 
-WAITS = "What a caller waits"
+WAITS = "Waiting time of a caller"
 # Number of rows that the source inserted, because the wait added to one row is too small to picture.
 OPERATIONS = 10_000
 
@@ -50,7 +50,7 @@ def waits_table(study: StudyJudgement) -> Table:
     alike = {*varied(study), "op"} - {*varying(waited), "choice"}
     at = waited[0].coordinates if waited else {}
     where = place_words(study)(at, [name for name in at if name in alike])
-    what = f"elapsed time over all samples, with its {sure} interval, and what it has beyond the baseline's"
+    what = f"elapsed time over all samples, with its {sure} interval, and its difference from the baseline"
     caption = f"{where}: {what}" if where else what
     return Table(capitalised(caption), columns, rows)
 
