@@ -16,9 +16,11 @@ from report_lab import Pages, open_page, wait
 from served_example import handshakes
 from tollbar.analysis import Compared, StudyJudgement, Verdict
 from tollbar.catalog.families import family
+from tollbar.core.moments import Known
 from tollbar.report import html
 from tollbar.report.groups import places
 from tollbar.report.page import page
+from tollbar.report.sections.accuracy import accuracy, date_words, machine_words, quiet_range_words
 from tollbar.report.sections.answer import headline, whole_answer
 from tollbar.report.sections.results import results
 
@@ -44,7 +46,7 @@ def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
     assert f"It has the lowest cost of 3 approved options; {undecided}" == choices.steps[0]
     assert f"costs 98.5 ms, not distinguished ({X}1.01 [0.9" in choices.steps[1]
     assert [True, False, True] == [bar.is_told for bar in choices.bars]
-    assert choices.caption.endswith("hollow: this run cannot distinguish it from the first")
+    assert choices.caption.endswith("hollow: not distinguished from the first")
 
 
 @pytest.mark.parametrize("study", [digests(), passwords(), handshakes()], ids=lambda one: str(one.about.name))
@@ -141,3 +143,22 @@ def test_there_are_few_stops_of_the_tabulator(browser: webdriver.Chrome, tmp_pat
     assert browser.execute_script(_STOPS) <= 20
     heads = "return [...document.querySelectorAll('.every th button')].filter(one => one.tabIndex >= 0).length"
     assert 1 == browser.execute_script(heads)
+
+
+def test_one_line_has_machine_date_and_accuracy() -> None:
+    """The median half-width is that of the tolls, and a quiet share is given only where it is known."""
+    study = digests()
+    widths = sorted(t.ratio.half_width for t in study.tolls if t.ratio and t.ratio.is_bounded and t.row != t.against)
+    found = accuracy([study])
+    assert found is not None
+    assert widths[0] <= found <= widths[-1]
+    assert accuracy([replace(study, tolls=())]) is None
+    quiet = [replace(study, trust=replace(study.trust, quiet_share=share)) for share in (0.17, 0.611)]
+    assert "quiet 17 % of the time" == quiet_range_words(quiet[:1])
+    assert "quiet 17 % to 61 % of the time" == quiet_range_words(quiet)
+    unknown = replace(study, trust=replace(study.trust, quiet_share=0.9, known_by=Known.NOTHING))
+    assert "quiet share not known (first run on this processor)" == quiet_range_words([*quiet, unknown])
+    machine = {"cpu": "AMD EPYC", "cores": 2, "kernel": "6.18.44-cloud"}
+    assert "AMD EPYC, 2 cores, Linux 6.18.44" == machine_words(machine)
+    assert "" == machine_words({"cpu": {"model": 1}, "cores": "two"})
+    assert ["27 November 2026", "today"] == [date_words(one) for one in ("2026-11-27T23:59:00+01:00", "today")]

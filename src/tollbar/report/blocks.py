@@ -283,6 +283,8 @@ class Section:
     title: str
     blocks: Sequence[Block]
     name: str = ""
+    label: str = ""
+    """A study's name, small next to its question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from tollbar.report.glossary import glossary_section
 from tollbar.report.groups import AtOneLoad, at_one_load, real_tolls
 from tollbar.report.names import prevailing, varied
 from tollbar.report.numbers import percent, repeats_words, times_exactly
-from tollbar.report.sections.accuracy import quiet_share_words
+from tollbar.report.sections.accuracy import quiet_share_words, run_line
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.answer import Answer, answer, whole_answer
 from tollbar.report.sections.cpu import memory_section, shares_section, timeline_section
@@ -55,7 +55,7 @@ from tollbar.report.sections.protection import strength_section, threats_section
 from tollbar.report.sections.published import Published, blocks_of, counted_verdicts, source_listing, together, within
 from tollbar.report.sections.results import ROWS_SHOWN, BaselineChoice, Results, results, results_section
 from tollbar.report.sections.roles import roles_listing, simulated
-from tollbar.report.sections.scaling import is_asked, scaling_listing
+from tollbar.report.sections.scaling import scaling_listing
 from tollbar.report.sections.trust import largest_noise, trust_section
 from tollbar.report.sections.unmeasured import missing, unavailable
 from tollbar.report.sections.uses import uses_listing
@@ -120,13 +120,10 @@ def page(judgement: Judgement) -> Page:
             glossary_section(),
         )
     ]
-    names = "names what to take: the usual choice, or what protects as it does"
-    if all(map(is_asked, studies)):
-        names = "says what becomes of threads beside others"
     return Page(
         judgement.run.name,
-        f"What security costs: {judgement.run.name}",
-        f"Each line {names}, as far as the run can tell.",
+        "What security costs on this machine",
+        run_line(judgement),
         [_entry(section) for section in sections],
         sections,
         entries if len(studies) > 1 else (),
@@ -217,6 +214,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
             *(one for one in sections if one is not None),
         ),
         _study_name(study),
+        study.about.name,
     )
 
 

@@ -1,13 +1,22 @@
-"""Accuracy of a run: the share of quiet moments and the half-width of its tolls."""
+"""Circumstances of a run in one line: machine, date, quiet share of the core, and median half-width of the tolls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from statistics import median
+from typing import Any
 
-from tollbar.analysis import StudyJudgement
+from tollbar.analysis import Judgement, StudyJudgement
+from tollbar.core.words import counted
 from tollbar.report.groups import real_tolls
 from tollbar.report.numbers import percent, percent_of
+
+# Not those of a locale: the report is in English.
+MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
 
 
 def accuracy(studies: Sequence[StudyJudgement]) -> float | None:
@@ -32,8 +41,42 @@ def quiet_share_words(study: StudyJudgement) -> str:
     return f"the core was quiet {percent(round(share, 2))} of the time"
 
 
-def quiet_line(studies: Sequence[StudyJudgement]) -> str:
-    """Return `quiet 61 % of the time`, or the least and the greatest share of several studies; empty if not known."""
+def run_line(judgement: Judgement) -> str:
+    """Return `AMD EPYC, 2 cores, Linux 6.18 · 27 November 2026 · 11 questions · quiet 61 % of the time · …`."""
+    run, studies = judgement.run, judgement.studies
+    accurate = accuracy_words(accuracy(studies))
+    parts = (
+        machine_words(run.fingerprint),
+        date_words(run.started),
+        counted(len(studies), "question"),
+        quiet_range_words(studies),
+        f"ratios {accurate} (median)" if accurate else "",
+    )
+    return " · ".join(filter(None, parts))
+
+
+def machine_words(fingerprint: Mapping[str, Any]) -> str:
+    """Return `AMD EPYC, 2 cores, Linux 6.18`; empty without a fingerprint."""
+    cpu, cores, kernel = (fingerprint.get(name) for name in ("cpu", "cores", "kernel"))
+    parts = (
+        cpu if isinstance(cpu, str) else "",
+        counted(cores, "core") if isinstance(cores, int) else "",
+        f"Linux {kernel.partition('-')[0]}" if isinstance(kernel, str) else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def date_words(started: str) -> str:
+    """Return `27 November 2026`; the text itself if it is not a date of ISO 8601."""
+    try:
+        began = datetime.fromisoformat(started)
+    except ValueError:
+        return started
+    return f"{began.day} {MONTHS[began.month - 1]} {began.year}"
+
+
+def quiet_range_words(studies: Sequence[StudyJudgement]) -> str:
+    """Return `quiet 61 % of the time`, or the lowest and the highest share of several studies."""
     if any(study.trust.may_have_neighbour for study in studies):
         return "quiet share not known (first run on this processor)"
     shares = sorted(round(share, 2) for study in studies if (share := study.trust.quiet_share) is not None)

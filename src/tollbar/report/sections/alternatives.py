@@ -46,7 +46,7 @@ def choices(telling: Telling, short: str) -> Choices:
     shown += [way for way in rest if way not in shown][: max(MOST_BARS - len(shown), 0)]
     some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
     bars = _bars(telling, [best, *(way for way in rest if way in shown)]) if rest else ()
-    hollow = "; hollow: this run cannot distinguish it from the first" if not all(bar.is_told for bar in bars) else ""
+    hollow = "; hollow: not distinguished from the first" if not all(bar.is_told for bar in bars) else ""
     return replace(
         said,
         steps=[f"{capitalised(step)}." for step in steps],
