@@ -109,7 +109,7 @@ class Telling:
         return f"this run cannot distinguish {name} from {self._few(ways)}"
 
     def _order(self, place: Place, name: str, open_: Sequence[Way]) -> str:
-        """Return the answer's place among ways that cost no less: `it has the least cost, not told apart from …`."""
+        """Return the answer's place among ways that cost no less: `it has the lowest cost of 4 options; …`."""
         assert place.answer is not None
         lower = [way for way in open_ if way.cost < place.answer.cost]
         of = f"{len(place.good)} {self.options_words(len(place.good))}"

@@ -54,7 +54,7 @@ def _on_blocks(study: StudyJudgement) -> Iterator[str]:
 
 
 def _on_noise(study: StudyJudgement) -> Iterator[str]:
-    # With too few blocks another warning covers this.
+    """Yield one line for all signs of noise: the quiet share, the accuracy, the signs, and a remedy."""
     signs = [*_signs_of_noise(study)]
     if signs:
         quiet = "" if study.trust.may_have_neighbour else quiet_share_words(study)
@@ -102,7 +102,7 @@ def _signs_of_noise(study: StudyJudgement) -> Iterator[str]:
 
 
 def _on_unknown_noise(study: StudyJudgement) -> Iterator[str]:
-    # With too few blocks another warning has the cause.
+    # With too few blocks another warning covers this.
     if study.noise is None and study.trust.blocks >= study.trust.fewest_blocks:
         yield "Noise floor not known: there is no A/A pair, so no verdict is given."
 
