@@ -1,6 +1,7 @@
-"""Budgets: what one choice may cost beside another, and what a measured ratio says of that.
+"""Budgets: the limit of one choice's cost relative to another's, and the verdict of a measured ratio on it.
 
-Ratios alone, never nanoseconds: a slower machine breaks no budget. `policies.read_project` reads them from a project's
-`tollbar.toml`, a run measures each as a study, and `judging` says what came of it. `checked` is all that is found of a
-project, and `accepting` writes it into the file.
+
+Budgets are ratios, never nanoseconds: a slower machine breaks none. `policies.read_project` reads them from a project's
+`tollbar.toml`, a run measures each as a study, and `judging` gives the verdict. `checked` has all results of a project,
+and `accepting` writes them into the file.
 """

@@ -1,4 +1,4 @@
-"""What is so today, written into a project's file as its standings and limits; all else in it stays as it is."""
+"""Writer of today's standings and new limits into a project's file; everything else in it is kept."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from tollbar.core import method
 from tollbar.decide.check.checked import Check
 
 BYTE_ORDER_MARK = "\ufeff"
-"""Begins what editors of Windows write."""
+"""Mark at the beginning of files from some Windows editors."""
 
 
 def accepted(text: str, check: Check, here: Processor, today: date) -> str:
-    """The text of a `tollbar.toml` with today's standing of each use, and the new limit of each budget that has one.
+    """Return the text of a `tollbar.toml` with today's standing of each use, and the new limits of its budgets.
+
 
     Comments, order and spaces are kept.
     """
@@ -54,7 +55,7 @@ def accepted(text: str, check: Check, here: Processor, today: date) -> str:
 
 
 def _taken_from_the_end(table: Table | InlineTable) -> list[Any]:
-    """Comments and empty lines below a table's last key: they are about what follows, so that keys stand above them."""
+    """Return the comments and empty lines after a table's last key, removed: they are about what follows the table."""
     body, taken = table.value.body, list[Any]()
     while isinstance(table, Table) and isinstance(table.value, Container) and body and body[-1][0] is None:
         taken.insert(0, body.pop())

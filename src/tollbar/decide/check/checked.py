@@ -1,4 +1,5 @@
-"""Results of a check of a project: its uses, and its budgets with the limits that can be made of what was measured.
+"""Results of a check of a project: its uses, and its budgets with the limits that the measurements allow.
+
 
 No module that measures or judges is imported here: `tollbar check policy` needs none.
 """
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from tollbar.analysis import Toll
     from tollbar.core.stats import Interval
 
-# What a limit needs at least beyond the interval that it is made of, and how well a ratio is to be known for one:
-# intervals of ± 1 % on both sides, and this between them, leave room to find an increase of 5 %.
+# Smallest margin of a limit beyond its interval, and largest half width of a ratio for a limit: intervals of ± 1 % on
+# both sides, and this between them, leave room to find an increase of 5 %.
 PRECISION = 0.01
-# Limits are written with so many significant figures, rounded up.
+# Significant figures of a limit, rounded up.
 _FIGURES = 4
 
 
@@ -37,48 +38,49 @@ class BudgetVerdict(StrEnum):
     CANNOT_TELL = "cannot tell"
     NOT_MEASURED = "not measured"
     ELSEWHERE = "not judged here"
-    """Its limit was set on another processor."""
+    """Verdict on a budget whose limit was set on another processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedBudget:
-    """What came of a budget, and why."""
+    """Verdict on a budget, with its reason."""
 
     budget: CostBudget
     found: BudgetVerdict
     reason: str | None = None
-    """Why it is not known whether it is kept, or not sure."""
+    """Reason why the verdict is open or not sure."""
     toll: Toll | None = None
     ratio: Interval | None = None
-    """As one of all that are checked at once: together they miss no oftener than one would."""
+    """Measured ratio, its interval widened for all budgets that are checked at once."""
     is_noisy: bool = False
-    """Whether the ratio is noisy."""
+    """True if the ratio is noisy."""
     noise_reach: float | None = None
     """The ratio that noise alone may give of equals; None: nothing was measured twice."""
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """What performed the two choices, with versions."""
+        """Return the providers and servers of the two choices, with versions."""
         rows = [self.toll.row, self.toll.against] if self.toll else []
         found = (name for row in rows for name in (row.provider, row.server_version) if name)
         return tuple(dict.fromkeys(found))
 
     @property
     def is_sure(self) -> bool:
-        """Whether it is not merely within by noisy moments, nearer to its limit than neighbours may move it."""
+        """Return false if the budget is within its limit but noise could move the ratio beyond it."""
         return self.found is not BudgetVerdict.WITHIN or self.reason is None
 
     @property
     def can_be_set(self) -> bool:
-        """Whether a limit can be made of what was measured: of quiet moments alone."""
+        """Return true if the ratio allows a limit: it is bounded and from quiet moments alone."""
         return self.ratio is not None and self.ratio.is_bounded and not self.is_noisy
 
     @property
     def new_limit(self) -> float | None:
-        """The limit that `--accept` writes; None where none can be made, and where the one there may stay.
+        """Return the limit that `--accept` writes; None where none can be made, and where the present one stays.
 
-        The end of the interval, and as much again as noise may make of equals, at least `PRECISION`: a run in which
-        nothing changed then lies below it. One that is kept, and not twice as far away, stays as it is.
+
+        The limit is the upper end of the interval times the noise, at least `PRECISION`, so that a run without changes
+        is below it. A kept limit that is less than twice as far away stays.
         """
         if not self.can_be_set or self.ratio is None:
             return None
@@ -92,10 +94,11 @@ class CheckedBudget:
 
     @property
     def finds(self) -> float | None:
-        """An increase of this share is found by a run that is as precise, and noisy, as this one; None without a
-        limit, and where nothing is known of the noise.
+        """Return the smallest increase, as a share, that an equally precise and noisy run finds.
 
-        Its interval must then lie beyond the limit, and the ratio further beyond than noise may make of equals.
+
+        None without a limit, and where the noise is unknown. For such an increase the interval lies beyond the limit,
+        and the ratio is further beyond it than the noise.
         """
         limit = self.new_limit or self.budget.at_most
         if limit is None or self.ratio is None or not self.ratio.is_bounded or self.noise_reach is None:
@@ -104,26 +107,26 @@ class CheckedBudget:
 
     @property
     def is_precise(self) -> bool:
-        """Whether a limit that is made of it will find small increases."""
+        """Return true if the ratio is known well enough for a limit that finds small increases."""
         return self.can_be_set and self.ratio is not None and self.ratio.half_width <= PRECISION
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What is found of a project on a day."""
+    """Results of a project's check on one day."""
 
     path: Path
     on: date
     uses: tuple[CheckedUse, ...] = ()
     budgets: tuple[CheckedBudget, ...] = ()
     is_accepted: bool = False
-    """Whether new limits and today's standings were written into the file."""
+    """True if new limits and today's standings were written into the file."""
     run: Path | None = None
-    """Where what was measured is kept."""
+    """Directory of the run that has the measurements."""
 
     @property
     def breaks(self) -> bool:
-        """Whether something is not as it is to be; a limit that is written anew is no more over, nor a standing."""
+        """Return true if a use breaks a rule or a budget is over its limit, apart from values just accepted."""
         broken = [one for one in self.uses if one.ruling is Ruling.BREAKS]
         over = [one for one in self.budgets if one.found in (BudgetVerdict.OVER, BudgetVerdict.NOT_MEASURED)]
         if self.is_accepted:
@@ -133,7 +136,7 @@ class Check:
 
     @property
     def leaves_open(self) -> bool:
-        """Whether there is something of which it cannot be said."""
+        """Return true if the verdict on any use or budget is open."""
         unsaid = any(one.ruling is Ruling.CANNOT_SAY for one in self.uses)
         open_ = [
             one
@@ -144,11 +147,11 @@ class Check:
 
 
 def processor_of(fingerprint: Mapping[str, Any]) -> Processor:
-    """The processor of a machine, as far as ratios hang on it."""
+    """Return the processor facts of a machine on which ratios depend."""
     return Processor(fingerprint["cpu"], fingerprint["family"], " ".join(fingerprint["flags"]))
 
 
 def _rounded_up(limit: float) -> float:
-    """To four significant figures, the last one upwards."""
+    """Return the limit rounded up to four significant figures."""
     step = 10.0 ** (math.floor(math.log10(limit)) + 1 - _FIGURES)
     return float(f"{math.ceil(round(limit / step, 6)) * step:.{_FIGURES}g}")

@@ -1,4 +1,4 @@
-"""From a budget to the study that measures it, and from what was measured to whether it is kept."""
+"""Study of a budget, and the verdict on the budget from its measurement."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tollbar.decide.check.checked import BudgetVerdict, CheckedBudget
 from tollbar.study import Study
 from tollbar.study.plan import Plan
 
-# Neighbours on a core make unlike work dearer unlike: one kind by a third more than another where it was looked into
-# (facts of the probe in METHOD.md). A noisy ratio is over a limit only beyond that.
+# Neighbours on a core slow different kinds of work differently: by a third in the cases examined (facts of the probe in
+# METHOD.md). A noisy ratio is over a limit only beyond that.
 NEIGHBOURS = 1.4
 _NEIGHBOURS = "the core was not quiet, and neighbours alone may move a ratio so far"
 _MAY_HAVE_NEIGHBOUR = (
@@ -46,7 +46,7 @@ def _not_comparable(set_on: SetOn, here: Processor, *, accepts: bool) -> str | N
 
 
 def _differing(theirs: Processor, here: Processor) -> str:
-    """In what the first of two processors is another one."""
+    """Return the words for the difference of the first of two processors from the second."""
     if theirs.cpu != here.cpu:
         return f"{theirs.cpu}, and this is {here.cpu}"
     if theirs.model != here.model:
@@ -56,7 +56,11 @@ def _differing(theirs: Processor, here: Processor) -> str:
 
 
 def study_of(budget: CostBudget) -> Study:
-    """The study that measures a budget, named as it is. Raises TollbarError with the table and the nearest name."""
+    """Return the study that measures a budget, with the budget's name.
+
+
+    Raises TollbarError with the table and the nearest name.
+    """
     family = families.family(budget.family, where=budget.where)
     for key, choice in (("choice", budget.choice), ("against", budget.against)):
         if choice not in family.choices and "=" not in choice:
@@ -92,7 +96,7 @@ def refuse_other_than_one(planned: Plan, asked: Mapping[str, CostBudget]) -> Non
 
 
 def judged(budget: CostBudget, of: StudyJudgement, among: int) -> CheckedBudget:
-    """What came of a budget that was measured, as one of so many that are checked at once."""
+    """Return the verdict on a measured budget, as one of `among` that are checked at once."""
     (toll,) = (one for one in of.tolls if one.row.key != one.against.key)
     if toll.ratio is None:
         return CheckedBudget(budget, BudgetVerdict.NOT_MEASURED, toll.reason, toll)

@@ -1,4 +1,4 @@
-"""What `tollbar check` answers: whether what a project uses still holds, and costs no more than it may."""
+"""Answer of `tollbar check`: rules that a project's uses break, and budgets over their limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GOOD: Mapping[str, bool] = {
 
 
 def answer(check: Check) -> Brief:
-    """The answer in the brief form."""
+    """Return the answer in the brief form."""
     listings = []
     if check.uses:
         listings.append(_policies(check.uses))
@@ -37,7 +37,7 @@ def answer(check: Check) -> Brief:
     return Brief(f"Does {check.path} hold on {check.on}?", f"{'; '.join(found)}.", listings=listings)
 
 
-# Of one and of several, what is not as it is to be first.
+# Singular and plural, failures first.
 _OF_USES: Mapping[str, tuple[str, str]] = {
     Ruling.BREAKS: ("breaks what is asked of it", "break what is asked of them"),
     Ruling.CANNOT_SAY: ("is undecided", "are undecided"),
@@ -55,7 +55,7 @@ _OF_BUDGETS: Mapping[str, tuple[str, str]] = {
 
 
 def _counts(what: str, found: Sequence[str], words: Mapping[str, tuple[str, str]]) -> Iterator[str]:
-    """How many of each, in the order of these words."""
+    """Yield the count of each verdict, in the order of these words."""
     for one, (single, several) in words.items():
         count = found.count(one)
         if count:
@@ -79,7 +79,7 @@ def _policies(uses: Sequence[CheckedUse]) -> Listing:
     }
     return Listing(
         "Policies",
-        # A policy that several extend says the same in each.
+        # A policy that several others extend gives the same sentence for each.
         [*dict.fromkeys(line for use in uses for line in _broken(use))],
         tables=[Table("", columns, rows)],
         notes=[*dict.fromkeys(line for use in uses for line in _besides(use)), *named],
@@ -87,7 +87,7 @@ def _policies(uses: Sequence[CheckedUse]) -> Listing:
 
 
 def _asked(use: CheckedUse) -> Iterator[tuple[str, Ruling]]:
-    """Who asks something of a use, and whether it does so."""
+    """Yield the policies, threats and standings required of a use, each with its ruling."""
     for one in use.judged:
         yield one.policy.name, one.ruling
     for threat, (ruling, _) in use.threats.items():
@@ -103,7 +103,7 @@ def _ruling(ruling: Ruling) -> TableCell:
 
 
 def _broken(use: CheckedUse) -> Iterator[str]:
-    """A sentence for each thing that is not as it is to be, with its clause."""
+    """Yield a sentence for each violation, with its clause."""
     name = use.use.name
     for one in use.judged:
         for finding in one.broken:
@@ -118,7 +118,7 @@ def _broken(use: CheckedUse) -> Iterator[str]:
 
 
 def _besides(use: CheckedUse) -> Iterator[str]:
-    """What cannot be said and what is missing; exceptions that hold, and advice that is not followed."""
+    """Yield open rulings with the missing facts, exceptions that hold, and advice that is not followed."""
     name = use.use.name
     for one in use.judged:
         for finding in one.unknown:
@@ -182,18 +182,18 @@ def _tolls(check: Check) -> Listing:
 
 
 def _verdict(one: CheckedBudget, check: Check) -> str:
-    """What came of a budget, or that it has a new limit now."""
+    """Return the verdict on a budget, or `accepted` if it has a new limit."""
     return "accepted" if check.is_accepted and one.new_limit else one.found
 
 
 def _counted(one: CheckedBudget, check: Check) -> str:
-    """As what it is counted in the answer: what is not sure stands apart."""
+    """Return the verdict under which the answer counts a budget; a noisy one is separate."""
     verdict = _verdict(one, check)
     return f"{verdict}, noisy" if verdict == BudgetVerdict.WITHIN and not one.is_sure else verdict
 
 
 def _times(ratio: float) -> str:
-    """With the four figures that limits are written with."""
+    """Return a ratio with the four figures of limits."""
     return f"×\u00a0{ratio:.4g}"
 
 
