@@ -1,4 +1,4 @@
-"""What `choose` answers: what qualifies from the cheapest, what does not and why, and of what it cannot be said."""
+"""Answer of `choose`: qualifying candidates from the cheapest, the others with reasons, and the undecided ones."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ MORE = "`--json` has all"
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What is answered."""
+    """Results of `choose` for one question."""
 
     wanted: Wanted
     places: Sequence[Choosing]
     unmeasured: Sequence[Candidate]
-    """What is judged and was not measured."""
+    """Candidates that are judged but were not measured."""
     source: str
-    """Where the costs are from."""
+    """Words for the origin of the costs."""
     is_of_run: bool = False
-    """Whether they are from a run that was there, to which no time adds anything."""
+    """True if the costs are from an existing run, which more time cannot extend."""
     is_unpriced: bool = False
-    """Whether no costs were asked for."""
+    """True if no costs were requested."""
 
     @property
     def qualifies(self) -> bool:
-        """Whether anything does, measured or not."""
+        """Return true if any candidate qualifies, measured or not."""
         return any(one.qualifies for one in self.places) or any(one.ruling is Ruling.MEETS for one in self.unmeasured)
 
     def candidates(self, names: Sequence[str]) -> Mapping[str, tuple[Choosing | None, Candidate]]:
-        """Every cell once, by its name: in the first place that has it, or in none; what was measured first."""
+        """Return every cell once, by its name, measured ones first: in the first place that has it, or with None."""
         found: dict[str, tuple[Choosing | None, Candidate]] = {}
         for place in self.places:
             for one in _all(place):
@@ -59,7 +59,7 @@ class Answered:
 
 
 def answer(of: Answered) -> Brief:
-    """The whole answer, in the brief form."""
+    """Return the whole answer in the brief form."""
     wanted, places = of.wanted, of.places[:MOST_PLACES]
     names = _names(of)
     headline = _headline(of, names)
@@ -181,7 +181,7 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
 
 
 def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
-    """The rows, each with the text below it only where that is another than below the row before."""
+    """Return the rows with `as above` in place of small text equal to that of the row above."""
     said = [next((cell.small for cell in row if cell.small), None) for row in rows]
     return [
         [
@@ -199,7 +199,7 @@ def _example(of: Answered) -> str:
 
 
 def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Listing | None:
-    """What does not qualify: of each place what no place before it has; what was not measured only if nothing was."""
+    """Return the table of candidates with this ruling, each once; unmeasured ones only if no other was measured."""
     found = [(place, one) for place, one in of.candidates(names).values() if one.ruling is ruling]
     measured = [(place, one) for place, one in found if place is not None]
     shown, besides = (measured or found)[:MOST_ROWS], len(found) - len(measured)
@@ -216,7 +216,7 @@ def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Li
 
 
 def _why(of: Answered, one: Candidate) -> str:
-    """What it breaks, by the ids of rules that stand below with their clauses; or what is missing."""
+    """Return the rules that a candidate breaks, by ids (their clauses are below the table), or the missing facts."""
     several = len(of.wanted.policies) > 1
     said = []
     for reason in one.broken or one.missing:
@@ -325,7 +325,7 @@ def _contradictions(of: Answered) -> Listing | None:
 
 
 def contradictions(of: Answered) -> Sequence[Contradiction]:
-    """Those of the policies, which are the same in every place."""
+    """Return the contradictions of the policies, which are the same in every place."""
     return next((place.contradictions for place in of.places), ())
 
 
@@ -387,7 +387,7 @@ def _all(place: Choosing) -> Iterable[Candidate]:
 
 
 def _names(of: Answered) -> list[str]:
-    """By what candidates are told apart: the choice, and what is not the same of all and no place."""
+    """Return the coordinates that distinguish candidates: the choice, and settings that vary and belong to no place."""
     every = [one.coordinates for place in of.places for one in _all(place)]
     every += [one.coordinates for one in of.unmeasured]
     wheres = {name for place in of.places for name in place.where}
