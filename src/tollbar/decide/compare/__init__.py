@@ -1,10 +1,10 @@
-"""Gathering: the tolls of many runs side by side, by machine.
+"""Comparison of many runs: their tolls side by side, by machine.
 
-What was judged of a run is kept in its directory (`kept`), so that hundreds are read in seconds; a run that keeps no
-current judgement is refused with the command that makes one. `reading` looks at directories that others may have made,
-and refuses with a reason; `gathered` sets tolls side by side. Runs of one machine are observations of one toll:
-`combining` makes one interval of them, next to their range. `patterns` compares processor flags with what chance alone
-gives.
+
+Each run's directory keeps its judgement (`kept`), so hundreds are read in seconds; a run without a current judgement is
+refused with the command that makes one. `reading` checks directories from others and refuses with a reason; `gathered`
+sets tolls side by side. Runs of one machine are observations of one toll: `combining` makes one interval of them, next
+to their range. `patterns` compares processor flags with chance.
 """
 
 from tollbar.analysis.kept import keep

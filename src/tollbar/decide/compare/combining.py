@@ -15,18 +15,18 @@ from statistics import fmean
 from tollbar.core.stats import Interval, student
 
 # With two runs the variance between them has one degree of freedom, and their interval would be seven times as wide as
-# that of one, which rests on the belief that runs differ by no more than their intervals say. That belief counts as so
-# many degrees of freedom: two runs say more than one, and of ten it is a quarter.
+# that of one run, which assumes that runs differ by no more than their intervals. That assumption counts as this number
+# of degrees of freedom: two runs are worth more than one, and with ten runs it is a quarter.
 PRIOR_FREEDOM = 3
-# So much a run's variance is drawn towards that of the others: weights by variances of three degrees of freedom alone
-# make the interval of ten runs miss in 8 of 100.
+# Degrees of freedom by which a run's variance moves towards that of the others: weights by variances of three degrees
+# of freedom alone make the interval of ten runs miss in 8 of 100.
 _SHARED_FREEDOM = 4
-# Of a variance of a logarithm: no cost is known as well, and none is known without any error.
+# Smallest variance of a logarithm: it avoids a division by zero, and no cost is known as well.
 _LEAST_VARIANCE = 1e-12
 _HALVINGS = 30
 # Others may send a run that states any confidence.
 _LEAST_CONFIDENCE = 0.5
-# Of a logarithm: beyond it there are no numbers.
+# Largest logarithm: beyond it `exp` overflows.
 _MOST_LOG = 700.0
 
 _student = cache(student)
@@ -81,9 +81,10 @@ def _mean(logs: Sequence[float], variances: Sequence[float]) -> tuple[float, flo
 
 
 def _between(logs: Sequence[float], own: Sequence[float]) -> float:
-    """Return the variance between runs that makes the squared deviations what they are expected to be, at least 0.
+    """Return the variance between runs that makes the squared deviations equal their expectation, at least 0.
 
-    The prior is so many deviations of the size that the runs' own intervals expect.
+
+    The prior counts as further deviations of the size that the runs' own intervals expect.
     """
     usual = len(own) / math.fsum(1 / one for one in own)
 

@@ -17,12 +17,12 @@ from tollbar.results.reading import uncollected
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """All that is said of many runs."""
+    """Tolls of many runs, with their machines and patterns."""
 
     runs: tuple[ReadRun, ...]
-    """Those that could be read."""
+    """Runs that could be read."""
     machines: tuple[Machine, ...]
-    """Of processors in the order of their names."""
+    """Machines, ordered by the names of their processors."""
     rows: tuple[TollRow, ...]
     patterns: Patterns
     unusable: tuple[Unusable, ...]
@@ -42,7 +42,7 @@ def _machines(runs: Sequence[ReadRun]) -> tuple[Machine, ...]:
     alike: dict[str, list[Machine]] = defaultdict(list)
     for number, run in enumerate(runs):
         facts = run.fingerprint.model_dump()
-        # What one of two cannot know yet keeps them from being one machine by their texts.
+        # Runs of one machine may differ in facts that become known later, so these are ignored.
         known = json.dumps({name: fact for name, fact in facts.items() if name not in KNOWN_LATER}, sort_keys=True)
         same = (one for one in alike[known] if not differences(one.fingerprint.model_dump(), facts))
         machine = next(same, None)
@@ -57,10 +57,10 @@ def _machines(runs: Sequence[ReadRun]) -> tuple[Machine, ...]:
 def _rows(runs: Sequence[ReadRun], machines: Sequence[Machine]) -> tuple[TollRow, ...]:
     rows: dict[tuple[object, ...], TollRow] = {}
     machine_of = {run: number for number, machine in enumerate(machines) for run in machine.runs}
-    # The newest first: its standings are those that are shown.
+    # The newest run comes first because its standings are printed.
     for number in sorted(range(len(runs)), key=lambda number: runs[number].began_s or 0.0, reverse=True):
         for study in runs[number].studies:
-            # What a choice is performed with tells it from one of the same name elsewhere.
+            # The parameters of a choice distinguish it from one of the same name elsewhere.
             performed = {name: json.dumps(with_, sort_keys=True) for name, with_ in study.parameters.items()}
             cells = [(frozenset(at.items()), performed.get(str(at.get("choice")))) for at, *_ in study.cells]
             same = study.family, study.cost, study.load, study.threshold
@@ -87,6 +87,6 @@ def _rows(runs: Sequence[ReadRun], machines: Sequence[Machine]) -> tuple[TollRow
 
 
 def _order(value: Value) -> tuple[bool, float, str]:
-    """Numbers by what they are, before words."""
+    """Return a sort key: numbers by value, before words."""
     is_word = isinstance(value, str)
     return is_word, 0.0 if is_word else float(value), str(value)

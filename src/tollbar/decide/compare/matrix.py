@@ -37,18 +37,21 @@ _CODES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All tolls by machine, which the page's script lays out as it is filtered: no words are made there."""
+    """Table of all tolls by machine, as data that the page's script lays out; the script makes no words."""
 
     kind: ClassVar[str] = "matrix"
     families: Sequence[str]
     processors: Sequence[str]
     flags: Sequence[str]
     data: Mapping[str, Any]
-    """`columns` (title, small, number of its processor, of its flags), `rows` (number of its family, name, smaller
-    line, standing and its words, whether machines differ, and its cells) and the words for `verdicts` and `reasons`.
-    Cells are one text, `|` between them: a verdict's letter, the ratio, `~` if noisy, `;`, its interval, and
-    where there are several runs `;` and their number and range. Of what was not measured: its letter and the number
-    of the reason."""
+    """Data of the page's script: columns, rows, and words of verdicts and reasons.
+
+
+    `columns` (title, small, number of its processor, of its flags), `rows` (number of its family, name, smaller line,
+    standing and its words, whether machines differ, and its cells) and the words for `verdicts` and `reasons`. Cells
+    are one text, `|` between them: a verdict's letter, the ratio, `~` if noisy, `;`, its interval, and for several runs
+    `;` and their number and range. An unmeasured cell is its letter and the number of the reason.
+    """
 
 
 def matrix(gathered: Gathered) -> Matrix:

@@ -1,7 +1,8 @@
-"""Processor flags that go with verdicts, and how many of them chance alone gives.
+"""Processor flags that go with verdicts, and the number that chance alone gives.
 
-With few processors some flag separates any two verdicts. So the flags are dealt out anew among the processors, and a
-pattern is told only where chance seldom gives one that is seen in as many tolls.
+
+With few processors some flag separates any two verdicts. So the flags are shuffled among the processors, and a pattern
+is reported only if few shuffles give one in as many tolls.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tollbar.decide.compare.places import Machine, TollRow
 # On either side of a flag: whatever one processor has by itself goes with its verdict.
 FEWEST_PROCESSORS = 2
 BY_CHANCE = 0.05
-"""Largest share of shuffles that may give as many tolls for some flag as a pattern that is shown has."""
+"""Largest share of shuffles that may give as many tolls for some flag as a reported pattern has."""
 MOST_SHUFFLES = 1000
 _SEED = 0
 # Multiplications of all shuffles together: some seconds. And tolls times flags: each shuffle has a table of them.
@@ -34,11 +35,11 @@ class Pattern:
 
     flags: tuple[str, ...]
     have: Verdict
-    """Of processors that have them."""
+    """Verdict of processors with the flags."""
     lack: Verdict
-    """Of those without."""
+    """Verdict of processors without the flags."""
     processors: tuple[int, int]
-    """How many have them and how many do not, at the least among the rows."""
+    """Number of processors with and without the flags, the smallest among the rows."""
     rows: list[TollRow]
     by_chance: float = 1.0
     """The share of shuffles in which some flag separates the verdicts of as many tolls."""
@@ -95,7 +96,7 @@ def find_patterns(rows: Iterable[TollRow], machines: Sequence[Machine]) -> Patte
 
 
 def _divided(rows: Iterable[TollRow], machines: Sequence[Machine]) -> list[_Divided]:
-    """Tolls with two verdicts, each on processors enough, by the machines of each. What is unclear may be either."""
+    """Return the tolls with two verdicts, each on enough processors, by machine; *unclear* may be either."""
     found: dict[tuple[object, ...], _Divided] = {}
     for row in rows:
         verdicts = tuple(sorted({*row.verdicts.values()}))
@@ -113,7 +114,7 @@ def _processors(side: Iterable[int], machines: Sequence[Machine]) -> int:
 
 
 class _Tables:
-    """Which machines have which verdict and which flags, as matrices, so that thousands of shuffles take seconds."""
+    """Matrices of machines by verdict and by flag, so that thousands of shuffles take seconds."""
 
     def __init__(self, divided: Sequence[_Divided], holders: Sequence[frozenset[int]], machines: int) -> None:
         self.sides = [_matrix([one.machines[side] for one in divided], machines) for side in (0, 1)]
@@ -128,16 +129,17 @@ class _Tables:
         self.work = 2 * len(divided) * len(holders) * machines
 
     def separated(self, order: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Whether all of the first side have a flag and none of the second, and the reverse: of tolls and flags.
+        """Return whether a flag is on all of the first side and none of the second, and the reverse, by toll and flag.
 
-        `order`: for each machine, that whose flags it is given.
+
+        `order` gives for each machine the number of the machine whose flags it gets.
         """
         flags = self.flags if order is None else self.flags[:, order]
         first, second = (side @ flags.T for side in self.sides)
         return (first == self.sizes[0]) & (second == 0), (first == 0) & (second == self.sizes[1])
 
     def count(self, order: np.ndarray) -> tuple[int, int]:
-        """The most tolls of one flag, its verdicts the same in each; and the tolls that any flag separates."""
+        """Return the number of tolls that the best flag separates with equal verdicts, and that any flag separates."""
         sides = self.separated(order)
         best = max(float((times @ side).max()) for side in sides for times in self.of_pair)
         return round(best), round(float(self.times @ (sides[0] | sides[1]).any(axis=1)))

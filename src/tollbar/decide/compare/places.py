@@ -1,4 +1,4 @@
-"""A toll wherever it was measured: its machines, the runs of each, and what the runs of one say together."""
+"""Toll on all its machines: the runs of each machine, and their combined ratio."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DECIDED = (Verdict.COSTS, Verdict.SAVES, Verdict.FREE)
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine, as its fingerprint tells it: two that say the same are one."""
+    """Machine, identified by its fingerprint."""
 
     fingerprint: Fingerprint
     runs: list[int] = field(default_factory=list)
@@ -28,13 +28,13 @@ class Machine:
 
     @property
     def processor(self) -> str:
-        """Its model, whatever the machine is otherwise."""
+        """Return the processor model."""
         return self.fingerprint.cpu
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one study of one run found of a toll."""
+    """Toll in one study of one run."""
 
     run: int
     study: KeptStudy
@@ -46,7 +46,7 @@ class Observation:
 
     @property
     def interval(self) -> Interval | None:
-        """The ratio with its interval; None where there were too few blocks."""
+        """Return the ratio with its interval; None where there were too few blocks."""
         toll = self.toll
         if toll.ratio is None or toll.low is None or toll.high is None:
             return None
@@ -56,7 +56,7 @@ class Observation:
 
     @property
     def noise(self) -> Interval | None:
-        """Its repeats' ratio with its interval."""
+        """Return the ratio of the A/A pair with its interval."""
         if self.toll.noise is None:
             return None
         noise = self.study.noises[self.toll.noise]
@@ -66,13 +66,13 @@ class Observation:
 
 @dataclass(frozen=True)
 class MachineToll:
-    """A toll on one machine: the runs there that have it, and what they say together."""
+    """Toll on one machine: its runs there, and their combined ratio."""
 
     seen: list[Observation]
 
     @cached_property
     def ratios(self) -> list[KeptToll]:
-        """Those that have one."""
+        """Return the kept tolls that have a ratio."""
         return [one.toll for one in self.seen if one.toll.ratio is not None]
 
     @cached_property
@@ -86,19 +86,19 @@ class MachineToll:
 
     @cached_property
     def ratio(self) -> Interval | None:
-        """The ratio of all combined runs, with its interval; None where no run has an interval."""
+        """Return the ratio of all combined runs, with its interval; None where no run has an interval."""
         return combined(tuple(interval for one in self.combined if (interval := one.interval)))
 
     @cached_property
     def floor(self) -> float | None:
-        """How far from one noise alone may take the combined ratio; None where no combined run has A/A pairs."""
+        """Return the noise of the combined ratio, by its A/A pairs; None where no combined run has any."""
         noise = combined(tuple(repeats for one in self.combined if (repeats := one.noise)))
         return reach(noise) if noise else None
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """The verdict on the combined ratio, or that of the only run; None where runs contradict one another."""
-        # Of hundreds of machines with a run each there are hundreds of thousands of places.
+        """Return the verdict on the combined ratio, or that of the only run; None where runs contradict one another."""
+        # Hundreds of machines with a run each have hundreds of thousands of places, so a single run takes a short cut.
         if len(self.seen) == 1:
             return self.seen[0].toll.verdict
         if not self.ratios:
@@ -118,22 +118,22 @@ class TollRow:
     family: str
     cost: str
     load: str
-    """A digest of what users ask of a server, and how."""
+    """Digest of the load on a server."""
     parameters: Mapping[str, Mapping[str, Scalar]]
-    """What its choice and its baseline's are performed with."""
+    """Parameters of the choice and of its baseline."""
     threshold: float
     at: Mapping[str, Value]
     """The cell's coordinates, its provider without a version."""
     over: Mapping[str, Value]
-    """Its baseline's."""
+    """Coordinates of the baseline."""
     standing: Standing
-    """As the newest of its runs has it."""
+    """Standing in the newest run."""
     places: dict[int, MachineToll] = field(default_factory=dict)
     """By the machine's place among all machines."""
 
     @cached_property
     def verdicts(self) -> dict[int, Verdict]:
-        """What is decided, by machine."""
+        """Return the decided verdicts, by machine."""
         return {
             number: place.verdict
             for number, place in self.places.items()
@@ -142,7 +142,7 @@ class TollRow:
 
     @property
     def is_measured(self) -> bool:
-        """Whether any run has a ratio."""
+        """Return true if any run has a ratio."""
         return any(place.ratios for place in self.places.values())
 
     @cached_property
@@ -151,10 +151,10 @@ class TollRow:
 
     @cached_property
     def runs_differ(self) -> bool:
-        """Whether runs of one machine contradict one another."""
+        """Return true if runs of one machine contradict one another."""
         return any(place.verdict is None for place in self.places.values())
 
     @property
     def differs(self) -> bool:
-        """Whether machines, or runs of one of them, contradict one another."""
+        """Return true if machines, or runs of one machine, contradict one another."""
         return self.machines_differ or self.runs_differ

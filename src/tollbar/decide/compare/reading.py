@@ -24,16 +24,16 @@ from tollbar.core.method import FIRST, VERSION
 from tollbar.core.wire import Strict, check_characters
 from tollbar.results.reading import uncollected
 
-# Many times what the largest run has.
+# Largest number of flags, many times that of the largest run.
 MOST_FLAGS = 200
-# Of folders below the one that is named: a run of each study of each machine of each day.
+# Largest depth of folders below the named one: a run for each study, machine and day.
 DEEPEST = 4
-# Of a name or a reason that is shown.
+# Largest length of a printed name or reason.
 MOST_LETTERS = 200
 
 
 class Fingerprint(Strict, BaseModel):
-    """What a run says of its machine; other facts beside these two."""
+    """Facts of a run about its machine; other facts may be present."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, Scalar | list[Scalar] | None]
@@ -48,7 +48,7 @@ class _RoleMachine(Strict, BaseModel):
 
 
 class _RunFacts(Strict, BaseModel):
-    """What is shown of `run.json`."""
+    """Facts of `run.json` that are printed."""
 
     started: str
     seed: int
@@ -60,26 +60,26 @@ class _RunFacts(Strict, BaseModel):
 
 
 class Doubt(StrEnum):
-    """Why nothing is told of a study."""
+    """Reason why the tolls of a study are refused."""
 
     NOISE = "noise"
-    """What was measured twice differed by more than the threshold."""
+    """Doubt about a study whose A/A pairs differed by more than the threshold."""
     NEVER_QUIET = "never quiet"
     """No cell's core was quiet in blocks enough."""
     SELF_TEST = "self-test"
-    """A self-test in the same run found otherwise than what is known of its work."""
+    """Doubt about a run whose self-test contradicted the known amount of work."""
     ELSEWHERE = "elsewhere"
     """Parts of its servers ran on other machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A study of whose tolls nothing is told."""
+    """Study whose tolls are refused."""
 
     study: KeptStudy
     doubt: Doubt
     elsewhere: str = ""
-    """Which roles had machines of their own, in words."""
+    """Words for the roles that had machines of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,44 +88,48 @@ class ReadRun:
 
     directory: Path
     name: str
-    """Its directory, as it is shown."""
+    """Directory name, as printed."""
     started: str
-    """As it says it, by its own clock and time zone."""
+    """Start time as the run gives it, by its own clock and time zone."""
     began_s: float | None
     """Seconds since the epoch, of its first trial; None: it has none."""
     version: str
-    """Of the Tollbar that made it."""
+    """Version of the Tollbar that made the run."""
     method: int
     """The version of the method that measured it."""
     fingerprint: Fingerprint
     page: Path | None
-    """Its report, where there is one."""
+    """Report of the run, if it has one."""
     studies: tuple[KeptStudy, ...]
-    """Those of whose tolls something is told."""
+    """Studies whose tolls are used."""
     refused: tuple[Refused, ...]
     begun: str
-    """What tells it from other runs, however long it has gone on since: its seed, and when it began."""
+    """Identity of the run, equal after it was extended: its seed, and the time at which it began."""
 
     @property
     def blocks(self) -> int:
-        """Of all tolls: a run that has gone on has more of them."""
+        """Return the number of blocks of all tolls, which grows as a run is extended."""
         studies = (*self.studies, *(one.study for one in self.refused))
         return sum(toll.blocks for study in studies for toll in study.tolls)
 
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A directory that is no run which can be read, and why."""
+    """Directory that cannot be read as a run, with the reason."""
 
     name: str
     reason: str
 
 
 def read(folders: Sequence[Path], *, across_methods: bool = False) -> list[ReadRun | Unusable]:
-    """Every run in these folders, in the order of their names. Raises TollbarError for a folder that has none.
+    """Return every run in these folders, in the order of their names.
 
-    A run whose kept judgement is missing or not current is refused, with the command that judges it.
-    Of runs by several versions of the method those of the newest are taken, unless all are asked for.
+
+    A run whose kept judgement is missing or not current is refused, with the command that judges it. Of runs by several
+    versions of the method only those of the newest are used, unless `across_methods` is set.
+
+
+    Raises TollbarError for a folder without runs.
     """
     with uncollected():
         found = [one if isinstance(one, Unusable) else _read(one) for one in _directories(folders)]
@@ -145,7 +149,7 @@ def _of_newest_method(found: Sequence[ReadRun | Unusable]) -> list[ReadRun | Unu
 
 
 def shown(text: object, most: int = MOST_LETTERS) -> str:
-    """A name or a reason that others wrote, without what steers a terminal, and not longer than can be read."""
+    """Return a name or a reason from others, without terminal controls and at most `most` characters long."""
     words = " ".join(str(text).split())
     said = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in words)
     return said if len(said) <= most else f"{said[: most - 1]}…"
@@ -202,7 +206,7 @@ def _read(directory: Path) -> ReadRun | Unusable:
 
 
 def _words(error: Exception) -> str:
-    """What went wrong with a run, without its place, which stands beside it."""
+    """Return the words for an error with a run, without its place, which is printed next to it."""
     if isinstance(error, TollbarError):
         return shown(error.what)
     if isinstance(error, OSError):
@@ -231,7 +235,7 @@ def _found(directory: Path, kept: KeptJudgement, said: Mapping[str, Any]) -> Rea
         page=page if page.is_file() else None,
         studies=tuple(study for study, doubt in doubts if doubt is None),
         refused=tuple(Refused(study, doubt, elsewhere) for study, doubt in doubts if doubt is not None),
-        # Machines that are alike may begin the same study in the same second, but not in the same microsecond.
+        # Equal machines may begin the same study in the same second, but not in the same microsecond.
         begun=f"{about.seed} {about.started} {kept.began_s}",
     )
 
@@ -239,7 +243,7 @@ def _found(directory: Path, kept: KeptJudgement, said: Mapping[str, Any]) -> Rea
 def _doubt(study: KeptStudy) -> Doubt | None:
     if study.noise_floor is not None and study.noise_floor > 1 + study.threshold:
         return Doubt.NOISE
-    # Where no core was probed nothing is known of it, and the ratios say that they are noisy.
+    # Without a probed core the quiet share is unknown, and the ratios are marked noisy.
     alone = study.quiet_share
     if alone == 0 or (alone is not None and 0 < study.cells_measured == study.never_quiet):
         return Doubt.NEVER_QUIET
@@ -247,7 +251,7 @@ def _doubt(study: KeptStudy) -> Doubt | None:
 
 
 def _once(found: Sequence[ReadRun | Unusable]) -> Iterator[ReadRun | Unusable]:
-    """Each run once, as it has gone on for longest: a copy of one is no further observation."""
+    """Yield each run once, the copy with the most blocks: a copy is no further observation."""
     longest: dict[str, ReadRun] = {}
     for one in found:
         if isinstance(one, ReadRun) and (one.begun not in longest or one.blocks > longest[one.begun].blocks):

@@ -21,13 +21,13 @@ DIFFERS = "runs differ"
 
 
 def told(gathered: Gathered) -> list[int]:
-    """The machines of which any toll is told, by their places."""
+    """Return the numbers of the machines that have any toll."""
     return sorted({number for row in gathered.rows for number in row.places})
 
 
 @cache
 def _family(name: str) -> Family | None:
-    """The family as it is installed; None where it is not."""
+    """Return the installed family; None if it is not installed."""
     try:
         return families.family(name)
     except TollbarError:
@@ -41,7 +41,7 @@ def title(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What rows of one family are called: by what they differ in."""
+    """Names of the rows of one family, by the settings in which they differ."""
 
     family: str
     varying: tuple[str, ...]
@@ -58,13 +58,13 @@ class Names:
         return self._words(row.at, self.varying)
 
     def over(self, row: TollRow) -> str:
-        """Its baseline, by what that has otherwise."""
+        """Return the baseline's name, by the coordinates that differ from the row's."""
         return self._words(row.over, [name for name, value in row.over.items() if row.at.get(name) != value])
 
     def _words(self, at: Mapping[str, Value], names: Sequence[str]) -> str:
         family = _family(self.family)
         if family is None:
-            # Others' own: without its file a value says by itself what it can.
+            # A family without an installed file has no words, so its values are used.
             return " · ".join(str(at[name]) for name in names if name in at)
         return place_of(family, at, names)
 
@@ -109,7 +109,7 @@ def _ends(low: float | None, high: float | None) -> str:
 
 
 def reason(place: MachineToll) -> str:
-    """Why there is no ratio, as the first of its runs says."""
+    """Return the reason for a missing ratio, from the first run that has one."""
     return shown(next((one.toll.reason for one in place.seen if one.toll.reason), "not measured"))
 
 
@@ -118,7 +118,7 @@ def _studies(row: TollRow) -> str:
 
 
 def told_apart(rows: Sequence[TollRow], names: Names) -> list[str]:
-    """Of each row: what tells it from others that are called the same, if any are."""
+    """Return for each row the words that distinguish it from rows of the same name, if there are any."""
     alike: dict[tuple[str, str], list[TollRow]] = {}
     for row in rows:
         alike.setdefault((names.cell(row), names.over(row)), []).append(row)
@@ -138,7 +138,7 @@ def told_apart(rows: Sequence[TollRow], names: Names) -> list[str]:
 
 
 def machine_words(machine: Machine) -> str:
-    """What tells it from another machine of the same processor."""
+    """Return the words that distinguish a machine from others with the same processor."""
     facts = machine.fingerprint.model_dump()
     cores = facts.get("cores")
     said = ["simulated" if facts.get("simulated") else "", f"kernel {facts['kernel']}" if facts.get("kernel") else ""]

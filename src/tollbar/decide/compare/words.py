@@ -1,4 +1,4 @@
-"""What `gather` answers: tolls of many runs side by side, by machine, and what was refused."""
+"""Answer of `compare`: tolls of many runs side by side, by machine, and the refused runs."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 QUESTION = "What does each choice cost, machine by machine?"
 # A terminal has no room for more machines; more rows are for the page and the JSON document.
 MOST_MACHINES, MOST_ROWS = 4, 20
-# Letters of a fingerprint, with what the kernel says of each vulnerability.
+# Largest number of characters of a fingerprint, including the kernel's lines on vulnerabilities.
 MOST_FACTS = 4000
-# Of rows that one pattern is seen in.
+# Largest number of named rows of one pattern.
 MOST_NAMED = 6
 
 
 def gather_answer(gathered: Gathered, *, everything: bool = False) -> Brief:
-    """All that is said of many runs; for a terminal without `everything`, so that it can be read there."""
+    """Return the answer about many runs; without `everything`, cut to a length for a terminal."""
     shown = gathered.rows
     if not everything:
         shown = tuple(sorted(shown, key=lambda row: (not row.differs, not row.is_measured))[:MOST_ROWS])
@@ -77,7 +77,7 @@ def gather_answer(gathered: Gathered, *, everything: bool = False) -> Brief:
 
 
 def gather_page(gathered: Gathered, command: str, to: Path) -> Page:
-    """The page of many runs, that is written to this file: links to the runs' own pages are relative to it."""
+    """Return the page of many runs; links to the runs' own pages are relative to `to`, its file."""
     from tollbar.report.page import Page
 
     parts: tuple[Listing, ...] = (
@@ -99,7 +99,7 @@ def _notes(gathered: Gathered) -> Iterator[Block]:
 
 
 def headline(gathered: Gathered) -> str:
-    """How much was gathered, and of how much the machines say the same."""
+    """Return the number of tolls, runs and machines, and the number of tolls on which the machines agree."""
     runs, machines = counted(len(gathered.runs), "run"), counted(len(gathered.machines), "machine")
     if not gathered.rows:
         return f"No toll can be told of {runs} on {machines}: below is why."
@@ -113,7 +113,7 @@ def headline(gathered: Gathered) -> str:
 
 
 def how(gathered: Gathered) -> Iterator[str]:
-    """What a ratio here is, and what is not done with it."""
+    """Yield the definition of a ratio here, and its limits."""
     if made_up := sum("simulated" in machine.fingerprint.model_dump() for machine in gathered.machines):
         yield f"Simulated: {counted(made_up, 'machine')} made up on another, and nothing of it is a network's."
     if gathered.rows:
@@ -204,7 +204,7 @@ def _pattern_listings(gathered: Gathered) -> Iterator[Listing]:
 
 
 def _shuffled(found: Patterns) -> Iterator[str]:
-    """What chance gives next to what was found."""
+    """Yield the number of patterns that chance gives, next to the number found."""
     of = "all ways" if found.shuffles < MOST_SHUFFLES else f"{found.shuffles:,} ways"
     yield (
         f"A flag separates the verdicts of {counted(found.tolls, 'toll')}. Dealt out by chance among the processors, in"
@@ -277,7 +277,7 @@ def _fact(fact: object) -> str:
 
 
 def _link(page: Path, to: Path) -> str:
-    """Where a run's page is, from that of all: quoted, so that a name of others is never another kind of address."""
+    """Return a run's page relative to `to`, quoted so that a foreign name cannot be another kind of address."""
     # A path that is a loop of links stays as it is here.
     page_at, to_at = os.path.realpath(page), os.path.realpath(to)
     return quote(os.path.relpath(page_at, os.path.dirname(to_at)), errors="surrogateescape")
@@ -296,7 +296,7 @@ def _refused_listings(gathered: Gathered) -> Iterator[Listing]:
 
 
 def refusal_words(refused: Refused) -> str:
-    """Why nothing is told of a study."""
+    """Return the words for the refusal of a study."""
     study = refused.study
     if refused.doubt is Doubt.NOISE:
         return (
