@@ -1,4 +1,4 @@
-"""Inventories of cryptography: what a CycloneDX document lists, as choices that are judged and priced."""
+"""Inventories of cryptography: the assets of a CycloneDX document as choices that are judged and priced."""
 
 from tollbar.decide.price.pricing import FamilyQuestion, price, to_measure
 from tollbar.decide.price.reading import STANDARD_INPUT, read

@@ -18,7 +18,7 @@ _PARTS = frozenset({"mgf1", "key-format"})
 
 
 def reduced(name: Name) -> tuple[str, ...]:
-    """Return the algorithm that one text names: of several the one they make together, if there is such."""
+    """Return the algorithm that one text names: the one that several make together, if there is such."""
     found = visible(dict.fromkeys(name.values(ALGORITHM)))
     kinds = {names.class_of(one) for one in found}
     curves = name.values("curve")
@@ -37,7 +37,7 @@ def reduced(name: Name) -> tuple[str, ...]:
         return ("combiner",)
     if "exchange" in kinds and kinds <= {"exchange", "rsa", "key"}:
         return ("hybrid-kyber" if "kyber" in found else "hybrid-kem",)
-    # Two classical ones may be a list of what is used.
+    # Two classical algorithms may be a list of alternatives, so they make no hybrid.
     if "signature" in kinds and kinds <= {"signature", "rsa", "key"} and not _NEW_SIGNATURES.isdisjoint(found):
         return ("hybrid-signature",)
     return tuple(found)

@@ -19,9 +19,9 @@ from tollbar.decide.price.table import Row, table
 from tollbar.decide.price.texts import BETWEEN_NAMES, less_nothing
 
 _MOST_REMEMBERED = 2**16
-# What stands between the texts of a property that has several.
+# Separators of the texts of a property that has several.
 _BETWEEN_TEXTS = {"algorithms": BETWEEN_NAMES, "functions": "-"}
-# What both of its values may be, as a key for signatures and for transport is.
+# Fact that may have both of its values, such as a key for signatures and for transport.
 _SEVERAL = "use"
 
 
@@ -35,7 +35,7 @@ class Facts:
         """Words that are not known, each with its property."""
         oid = texts.get("oid", "")
         self.unknown_oid = _unknown("oid", oid.removeprefix("? ")) if oid.startswith("? ") else None
-        """The sentence about an object identifier that is not known; None: there is none."""
+        """Sentence about an unknown object identifier; None: it is known or absent."""
         self._written = texts.get("name", "") or texts.get("family", "")
         self.primitive = _PRIMITIVES.get(re.sub(r"[\s_-]", "", texts.get("primitive", "").lower()), "")
         self.levels = {name: texts[name] for name in LEVELS if name in texts}
@@ -60,7 +60,7 @@ class Facts:
 
     @property
     def key(self) -> str:
-        """The text of all that decides what an asset is, and of the name that a reason has."""
+        """Return the text of all facts that decide the choice of an asset, and of the name in a reason."""
         return repr((self.found, self.left, self.unknown_oid, self.primitive, self._written, self.levels))
 
     def of(self, facts: Mapping[str, object]) -> Mapping[str, str]:
@@ -87,7 +87,7 @@ class Facts:
         return template.format_map(self.values) if all(name in self.values for name in fields(template)) else None
 
     def left_over(self, row: Row) -> str | None:
-        """Return the sentence about a part of a name that the choice does not account for; None: there is none."""
+        """Return the sentence about a part of a name that the choice does not account for; None: all parts are."""
         if self.left:
             return _unknown(*self.left[0])
         templates = (*row.choices, *(one for some in row.settings.values() for one in some))
@@ -119,7 +119,7 @@ class Facts:
         return next((_unknown(*one) for one in found), None)
 
     def doubtful(self) -> Iterator[str]:
-        """The sentences about lengths that are not among those of what is judged."""
+        """Yield the sentences about lengths that the choice does not accept."""
         for row in table().length:
             for value in self.found.get(row.fact, {}):
                 if not (row.accepted and names.takes_number(row.accepted, int(value))):
@@ -132,7 +132,7 @@ class Facts:
 
     @property
     def is_alone(self) -> bool:
-        """Whether an algorithm or a hash is known by its own name alone."""
+        """Return true if an algorithm or a hash is known by its own name alone."""
         algorithm = self.values.get(ALGORITHM, "")
         return not any(algorithm in row.where.get(ALGORITHM, ()) for row in table().choice if row.choices and algorithm)
 
@@ -193,7 +193,7 @@ class Facts:
         self._compare_sets()
 
     def _is_label(self, texts: Mapping[str, str], read: Mapping[str, Name]) -> bool:
-        """Return whether the name is anybody's, and the object identifier or the family says what the asset is."""
+        """Return true if the name is an arbitrary label, and the object identifier or the family decides."""
         if "name" not in read or not read["name"].left:
             return False
         name = read["name"]
@@ -224,7 +224,8 @@ class Facts:
             for key, number, words in name.keyed:
                 fact_name = names.fact_of_key(algorithm, key)
                 if fact_name is None and words and not names.read(words).left:
-                    # Not a key of this algorithm, but words that say nothing: `SHA-256 length: 256`.
+                    # The number is no key of this algorithm, and the words around it mean nothing: `SHA-256 length:
+                    # 256`.
                     plain.append(int(number))
                     continue
                 if fact_name == _LOGARITHM:
@@ -248,7 +249,7 @@ class Facts:
         sizes.contradict(self.found, algorithm, read["size"].numbers if "size" in read else ())
 
     def _read_curve(self, name: Name, text: str) -> None:
-        """Add the size of the field that a text gives next to its curve, or alone; `EC` and `NIST` say nothing."""
+        """Add the size of the field that a text gives next to its curve, or alone; `EC` and `NIST` mean nothing."""
         is_of_curves = all(one.name in _NAMES["curve"] or one.value in _OF_CURVES for one in name.facts)
         if (name.keyed or not is_of_curves) and not name.left:
             self.left.append(("curve", text))
@@ -259,7 +260,7 @@ class Facts:
                 self.left.append(("curve", text))
 
     def _hide_digests(self) -> None:
-        """A family of hashes says less than one of its hashes."""
+        """Remove a family of hashes if one of its hashes is present, which is more exact."""
         found = self.found.get(DIGEST, {})
         for less, some in table().hash_families.items():
             if less in found and any(is_like(one, pattern) for one in found if one != less for pattern in some):
@@ -272,7 +273,7 @@ class Facts:
             self.left.append(("mode", text))
 
     def _compare_sets(self) -> None:
-        """A curve that is not of the set that the inventory names is another one than the curve of its name."""
+        """Mark a curve outside the curve set that the inventory names: it is another curve of the same name."""
         curves, algorithm = self.found.get("curve", {}), next(iter(self.found.get(ALGORITHM, {})), "")
         is_of_curves = curves or "group" in self.found or algorithm in _BY_CURVE
         for name, property_ in self.found.pop("curve-set", {}).items():
@@ -282,12 +283,12 @@ class Facts:
                 self._add("curve", name, property_)
 
     def _size_digests(self) -> None:
-        """`SHA` of 256 bits is SHA-256; a size that a hash does not have contradicts it."""
+        """Turn a hash family with a size into the hash, such as `SHA` of 256 bits; a wrong size is a contradiction."""
         if ALGORITHM in self.found and self.found.get(DIGEST, {}).keys() & table().hash_families.keys() - {
             "blake2b",
             "blake2s",
         }:
-            # Which hash of the family it is the inventory does not give; RSA signs with any of them.
+            # The inventory does not give the hash of the family; RSA signs with any of them.
             if [*self.found[ALGORITHM]] == ["rsa"]:
                 self._add("use", "sign", "name")
             del self.found[DIGEST]
@@ -312,7 +313,7 @@ class Facts:
                 digests[plain] = digests.pop(digest)
 
     def _sign_by_hash(self) -> None:
-        """RSA signs with PSS or with a hash, unless its padding is the one of encryption."""
+        """Add the use that the padding gives: RSA signs with PSS or with a hash, unless its padding is OAEP."""
         for padding, use in (("pss", "sign"), ("oaep", "exchange")):
             if padding in self.found.get("padding", {}):
                 self._add("use", use, self.found["padding"][padding])
@@ -418,13 +419,13 @@ def _slots(algorithm: str, digests: Sequence[str]) -> str:
 
 @lru_cache(_MOST_REMEMBERED)
 def _values(fact: str, property_: str, text: str) -> tuple[str, ...]:
-    """The values of a fact that the text of a property says: few texts are of one asset alone."""
+    """Return the values of a fact in the text of a property, which may name several assets."""
     found = (_first(fact, one) for one in _each(property_, text))
     return tuple(one for one in found if one)
 
 
 def _first(fact: str, text: str) -> str | None:
-    # Most texts say nothing of most facts, which one search finds out.
+    # Most texts have no value of most facts, and one search shows that.
     if not text or not _any_of(fact).search(text):
         return None
     for value, some in table().fact[fact].items():

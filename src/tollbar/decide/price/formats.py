@@ -1,4 +1,4 @@
-"""Files that are no inventory: what they look like, and the way from them to an answer."""
+"""Files that are not inventories: their recognition, and the command that answers instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ READ = "`price` reads CycloneDX 1.6 and 1.7 in JSON"
 _WRITERS = "cbomkit and cdxgen's `cbom` write it of source code"
 HINT = f"{READ}: {_WRITERS}"
 """The hint for a file of which nothing more is known."""
-# What a file looks like stands in its beginning.
+# Number of bytes at the beginning that identify a file.
 _LOOKED_AT = 64 * 1024
 _URL = "`tollbar run --url https://HOST` measures a server, `tollbar choose tls` judges settings"
 
@@ -111,7 +111,7 @@ def of_json(content: bytes) -> Format | None:
             first, _ = json.JSONDecoder().raw_decode(beginning, len(beginning) - len(beginning[1:].lstrip()))
             is_of_testssl = isinstance(first, dict) and {"id", "finding", "severity"} <= first.keys()
             return Format("a report of testssl.sh", f"{READ}; {_URL}") if is_of_testssl else None
-        # All other keys are passed over: a file may have millions.
+        # Other keys are skipped because a file may have millions.
         document = msgspec.json.decode(content, type=_Keys)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
@@ -123,7 +123,7 @@ def of_json(content: bytes) -> Format | None:
     return None
 
 
-# By their places: `$schema` is no name of an attribute.
+# Attributes are numbered because `$schema` is not a valid name of one.
 _NAMES = {key: f"key_{number}" for number, key in enumerate(key for one in _JSON for key in one.all_of + one.any_of)}
 _Keys = msgspec.defstruct(
     "_Keys",

@@ -39,9 +39,10 @@ def _tokens(keys: tuple[str, ...]) -> re.Pattern[bytes]:
 
 
 def twice(content: bytes, keys: Iterable[str]) -> str | None:
-    """Return the first of these keys that an object of a JSON text has twice; None: there is none.
+    """Return the first of these keys that an object of a JSON text has twice; None: none is repeated.
 
-    Of each object that is open no more is kept than a bit for each key. Raises TooManyError.
+
+    Each open object keeps only a bit for each key. Raises TooManyError.
     """
     wanted = tuple(keys)
     bits = {key.encode(): 1 << place for place, key in enumerate(wanted)}

@@ -11,10 +11,9 @@ CLASSICAL, QUANTUM = "classicalSecurityLevel", "nistQuantumSecurityLevel"
 LEVELS = (CLASSICAL, QUANTUM)
 _NUMBER = re.compile(r"[0-9]{1,6}(?:\.0)?")
 
-# The least and the most of each level, by choice: bits of work, and categories of NIST. The first pattern that fits
-# counts. Estimates for a modulus differ by some tens of bits. 0 of a cipher says nothing, because tools write it for a
-# level that they do not know; of a hash only its length is a limit, because tools write the work for collisions or for
-# preimages.
+# Smallest and largest value of each level, by choice: bits of work, and categories of NIST. The first pattern that fits
+# counts. Estimates for a modulus differ by some tens of bits. A cipher's 0 means nothing, because tools write it for an
+# unknown level; a hash is limited only by its length, because tools write the work for collisions or for preimages.
 _BOUNDS: tuple[tuple[str, tuple[int, int], tuple[int, int]], ...] = (
     ("cipher *-128-*", (128, 128), (1, 1)),
     ("cipher *-192-*", (192, 192), (3, 3)),
@@ -60,7 +59,7 @@ _BOUNDS: tuple[tuple[str, tuple[int, int], tuple[int, int]], ...] = (
 
 
 def contradiction(choice: str, given: Mapping[str, str]) -> str | None:
-    """Return the sentence about a level that a choice, `cipher aes-128-gcm`, does not have; None: there is none."""
+    """Return the sentence about a level that a choice, such as `cipher aes-128-gcm`, does not have; None: all agree."""
     bounds = next((some for pattern, *some in _BOUNDS if is_like(choice, pattern)), None)
     for name, (least, most) in zip(LEVELS, bounds or (), strict=False):
         text = given.get(name, "")

@@ -1,4 +1,4 @@
-"""From an asset to what it is an instance of: a choice of a family with settings, or why that cannot be said."""
+"""Mapping of an asset to a choice of a family with settings, or to the reason why there is none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AssetUse:
     """A choice that an asset is an instance of."""
 
     family: Family
-    """The family of the choice, with what of it no lab measures."""
+    """Family of the choice, including choices that no lab measures."""
     coordinates: Mapping[str, Value]
     """The choice, and the settings that the inventory gives."""
     beyond: tuple[str, ...] = ()
@@ -46,23 +46,27 @@ class AssetUse:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """What an asset is an instance of."""
+    """Choices of which an asset is an instance."""
 
     uses: tuple[AssetUse, ...] = ()
-    """Several where the inventory does not say which of them: a key that may sign, or transport keys."""
+    """Uses of the asset; several if the inventory leaves them open, such as a key that may sign or transport keys."""
     reason: str | None = None
-    """Why there is none."""
+    """Reason why the asset has no use."""
     at_best: tuple[AssetUse, ...] = ()
-    """Where there is none: choices of which the asset is one, or no better; if all break a policy, so does it."""
+    """Choices for an asset without a use: it is one of them or weaker, so it breaks a policy if all of them do."""
     counts: Counts = Counts.ALL
     """The rules that count for these."""
 
 
 def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
-    """What each asset of an inventory is an instance of, in its order. Raises TollbarError."""
+    """Return the mapping of each asset of an inventory, in its order.
+
+
+    Raises TollbarError.
+    """
     followed = Followed(inventory)
     looked_up = _LookedUp(families.families())
-    # All texts come first, because they cost little: an inventory with too many is refused before anything is mapped.
+    # All texts come first because they cost little: an inventory with too many is refused before any mapping.
     own, whole = _Different(inventory), _Different(inventory)
     texts_of_each = _TextsOfEach(followed)
     of_assets = [None if asset.fault else own.one_of(texts_of_each.of(asset)) for asset in inventory.assets]
@@ -119,7 +123,7 @@ class _Different:
 
 
 class _LookedUp:
-    """What texts are an instance of. Names differ in what says nothing: equal facts are looked up once."""
+    """Cache of mappings by facts: names that differ only in meaningless words are looked up once."""
 
     def __init__(self, known: Mapping[str, Family]) -> None:
         self._known = known
@@ -150,7 +154,7 @@ class _Certificates:
         """
         if not (references := asset.refers.get("certificate")):
             return {}
-        # One and the same for all suites of a protocol.
+        # All suites of a protocol share one object.
         if id(references) not in self._choices:
             self._choices[id(references)] = self._of(asset)
         found = self._choices[id(references)]
@@ -171,7 +175,7 @@ class _Certificates:
 
 
 def _but(what: Mapped, reason: str) -> Mapped:
-    """The same, where what an asset refers to might say more or something else."""
+    """Return a copy of the mapping with `reason` added, because a referenced asset may change it."""
     uses = tuple(replace(one, beyond=(*one.beyond, reason)) for one in what.uses)
     return Mapped(uses, None if uses else reason)
 
@@ -190,7 +194,7 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
             sentence = row.cannot_say.format_map({**facts.of(row.where), "absent": facts.absent()})
             return Mapped(reason=sentence, at_best=at_best, counts=row.counts)
         if (reason := facts.left_over(row)) is not None:
-            # A cipher with anything besides is no better than itself.
+            # A cipher with any addition is no better than itself.
             is_cipher = facts.values.get("family") == "cipher"
             at_best = _may_be(row.choices, row.settings, facts, known) if is_cipher else ()
             return Mapped(reason=reason if facts.may_be_judged(known) else facts.absent(), at_best=at_best)
@@ -203,7 +207,7 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
             return Mapped(reason=reason, at_best=_may_be(row.choices, row.settings, facts, known), counts=counts)
         found = [_use(said, row.settings, facts, known) for said in row.choices]
         if row.settings.get("certificate") and (proof := facts.contradiction(["tls-proof"])):
-            # Which certificate it has is what is contradicted.
+            # The certificate is the contradiction, so its uses are only the best case.
             return Mapped(
                 reason=proof, at_best=tuple(_less_certificate(one) for one in found if isinstance(one, AssetUse))
             )
@@ -228,7 +232,7 @@ def _less_certificate(use: AssetUse) -> AssetUse:
 
 
 def _level(found: Mapped, facts: Facts) -> Mapped:
-    """Return the uses, or what they are at best where an unknown identifier or a security level may contradict them."""
+    """Return the uses, or the best case if an unknown identifier or a security level may contradict them."""
     choices = [f"{one.family.name} {one.coordinates['choice']}" for one in found.uses]
     sentences = [levels.contradiction(one, facts.levels) for one in choices]
     if not choices:
@@ -238,9 +242,9 @@ def _level(found: Mapped, facts: Facts) -> Mapped:
 
 
 def _any_of(row: Row, facts: Facts, known: Mapping[str, Family]) -> tuple[AssetUse, ...]:
-    """Return the choices that a row makes of each value of a fact that is contradicted; none if one is no choice."""
+    """Return the choices that a row makes of each value of a contradicted fact; empty if one is not a choice."""
     made: dict[str, list[str]] = {}
-    # What a number means is decided by the algorithm: of several nothing is known.
+    # The algorithm decides the meaning of a number, so with several algorithms it is unknown.
     of_several = row.at_best if len(facts.found.get(ALGORITHM, {})) < 2 else ()
     for template in row.choices or of_several:
         for name in fields(template):

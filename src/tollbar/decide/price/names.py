@@ -1,4 +1,4 @@
-"""Names of algorithms as sequences of known words: each word gives facts, and what no word covers is left over."""
+"""Names of algorithms as sequences of known words: each word gives facts, and the rest is left over."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PLAIN_FACTS = (
 # The hash of the mask of RSA-PSS and RSA-OAEP is not the hash of the message, and any of SHA's is as good.
 _MASK = "mgf1"
 _OF_MASKS = ("sha-", "sha3-", "shake")
-# A number that is compared is none that the name gives: `RSA <2048`.
+# A compared number is not a number of the name: `RSA <2048`.
 _COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
 _KEYED = re.compile(
     r"(?<![A-Za-z0-9])"
@@ -84,10 +84,10 @@ class Name:
     left: tuple[str, ...] = ()
     """Words that the vocabulary does not have."""
     begins_with_pair: bool = False
-    """Whether nothing is between the first number and the second: `256/128`."""
+    """True if nothing is between the first number and the second: `256/128`."""
 
     def values(self, fact: str) -> tuple[str, ...]:
-        """The values of one fact, each once."""
+        """Return the values of one fact, each once."""
         return tuple(dict.fromkeys(one.value for one in self.facts if one.name == fact))
 
 
@@ -117,7 +117,7 @@ def read(text: str) -> Name:
     at = start = 0
     left.extend(_COMPARED.findall(written))
     if len(text) > MOST_LETTERS:
-        # Whatever the rest says, it is not looked at.
+        # The rest of a long text is not read.
         left.append(f"{text[MOST_LETTERS : 2 * MOST_LETTERS].strip()[:_SHOWN]}…")
     while at < len(squeezed):
         if at == 0 or places[at] - places[at - 1] > 1:
@@ -127,7 +127,7 @@ def read(text: str) -> Name:
         if end is not None and not _splits(squeezed, places, at):
             spelled = written[places[at] : places[end - 1] + 1]
             found.extend((at, Fact(name, value, spelled)) for name, value in known[squeezed[at:end]].facts)
-            # A spelling may cover several words, and what is left of the last one begins there.
+            # A spelling may cover several words, and the rest of the last one begins there.
             start = next((one for one in range(end - 1, at, -1) if places[one] - places[one - 1] > 1), start)
             at = end
         elif _is_digit(squeezed[at]):
@@ -193,7 +193,7 @@ def _fits(one: _Spelling | None, squeezed: str, places: list[int], at: int, to: 
 
 
 def _of_message(facts: list[Fact]) -> Iterator[Fact]:
-    """The facts, in which the hash that follows a mask generation function is the one of the mask, if it is a fact."""
+    """Yield the facts; a hash after a mask generation function becomes the hash of the mask."""
     is_mask = False
     for one in facts:
         if is_mask and one.name == DIGEST:
@@ -206,7 +206,7 @@ def _of_message(facts: list[Fact]) -> Iterator[Fact]:
 
 
 def _squeezed(text: str) -> tuple[str, list[int]]:
-    """The letters and digits of a text in lower case, each with its place in the text."""
+    """Return the letters and digits of a text in lower case, each with its place in the text."""
     letters, places = [], []
     for place, letter in enumerate(text[:MOST_LETTERS]):
         lower = letter.lower()
@@ -217,7 +217,7 @@ def _squeezed(text: str) -> tuple[str, list[int]]:
 
 
 def _splits(squeezed: str, places: list[int], at: int) -> bool:
-    """Whether a word that ends or begins here would divide a number."""
+    """Return true if the end or beginning of a word here would divide a number."""
     inside = 0 < at < len(squeezed) and places[at] - places[at - 1] == 1
     return inside and _is_digit(squeezed[at - 1]) and _is_digit(squeezed[at])
 
@@ -234,7 +234,7 @@ def _end_of_number(squeezed: str, places: list[int], at: int) -> int:
 
 
 def class_of(algorithm: str) -> str:
-    """The group of an algorithm; empty for one that only the mapping makes."""
+    """Return the group of an algorithm; empty for one that only the mapping makes."""
     return _classes().get(algorithm, "")
 
 
@@ -255,7 +255,8 @@ def fill(slots: str, numbers: tuple[int, ...]) -> tuple[dict[str, str], tuple[in
 
 
 def fact_of_key(algorithm: str, key: str) -> str | None:
-    """Return the fact of a number with a key; empty: it is none. None: the key is not known there.
+    """Return the fact of a number with a key; empty: the number gives no fact; None: the key is not known there.
+
 
     The key is in lower case, without separators.
     """
@@ -264,7 +265,7 @@ def fact_of_key(algorithm: str, key: str) -> str | None:
 
 
 def has_slots(slots: str) -> bool:
-    """Whether the vocabulary says what numbers mean there."""
+    """Return true if the vocabulary defines numbers there."""
     return _same_numbers(slots) in _vocabulary().numbers
 
 
@@ -351,7 +352,7 @@ class _Spelling:
 
 @cache
 def _spellings() -> tuple[Mapping[str, _Spelling], int]:
-    """The facts of each spelling without its separators, and the length of the longest."""
+    """Return the facts of each spelling without its separators, and the length of the longest."""
     table = _vocabulary()
     found: dict[str, _Spelling] = {}
 

@@ -1,7 +1,8 @@
-"""The parts of a component that say which cryptography it is, and the assets that it lists.
+"""Cryptographic parts of a component, and the assets that it lists.
 
-Tools write `null` for a property that they do not give, a text for a list, and a number for a text: each is read as it
-is meant. Other values that the specification does not have make the asset one with a fault.
+
+Tools write `null` for an absent property, a text for a list, and a number for a text: each is accepted. Other values
+that the specification does not have make the asset one with a fault.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Asset:
     """A cryptographic asset; each cipher suite of a protocol is one."""
 
     kind: str
-    """Its `assetType`; `cipher suite` for one of a protocol."""
+    """`assetType` of the asset; `cipher suite` for one of a protocol."""
     name: str
     said: Mapping[str, str] = field(default_factory=dict)
     """Properties that the inventory gives, by name."""
@@ -36,7 +37,7 @@ class Asset:
     places: tuple[str, ...] = ()
     """Places in which it occurs, for example `src/keys.py:41`."""
     platform: str | None = None
-    """The platform of all files in which it occurs; None: they do not say."""
+    """Platform of all files in which the asset occurs; None: unknown."""
     fault: str | None = None
     """Faults against the specification."""
 
@@ -46,7 +47,7 @@ class _WithoutControls(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         plain = " " if unicodedata.category(chr(code))[0] in "CZ" else chr(code)
-        # All characters together would take 100 MB.
+        # A table of all characters together would take 100 MB.
         return self.setdefault(code, plain) if code < 0x10000 else plain
 
 
@@ -54,10 +55,10 @@ _WITHOUT_CONTROLS = _WithoutControls()
 
 
 def shown(text: str, most: int = limits.MOST_LETTERS) -> str:
-    """Return a text from elsewhere as it may stand in a line: without controls, and of so many letters at most."""
+    """Return a foreign text for one line: without controls, and with at most `most` characters."""
     if len(text) <= most and text.isprintable():
         return " ".join(text.replace("`", "'").split())
-    # What is cut below is not looked at.
+    # Characters beyond this are cut in any case.
     text = text[: 4 * most]
     plain = text if text.isprintable() else text.translate(_WITHOUT_CONTROLS)
     plain = " ".join(plain.replace("`", "'").split())
@@ -73,7 +74,7 @@ def is_nothing(raw: Raw) -> bool:
 
 
 def scalar(raw: Raw) -> str | int | float | None:
-    """Return a text or number; None for all else, and for what is longer than any name."""
+    """Return a text or number; None for other values, and for one longer than any name."""
     if not 0 < len(memoryview(raw)) <= limits.MOST_OF_SCALAR:
         return None
     try:
@@ -89,12 +90,12 @@ def fault_of(error: Exception, holder: str) -> str:
 
 
 Text = str | int | float | None
-"""A text; tools write numbers where the specification has texts, and null for what they do not give."""
+"""Text; tools write numbers where the specification has texts, and null for an absent one."""
 Texts = tuple[Text, ...] | Text
 """A list of texts; tools write the text alone where there is one."""
 
 
-# Parts of a component; what is not read of them may be anything.
+# Parts of a component; properties that are not read may have any type.
 
 
 class _Algorithm(Struct, rename="camel", frozen=True):
@@ -177,7 +178,11 @@ KEYS = tuple(
 
 
 def _part(raw: Raw, kind: type[Kind], name: str) -> Kind:
-    """Return a part of an asset. Raises ValueError that says what is wrong in it."""
+    """Return a part of an asset.
+
+
+    Raises ValueError that names the fault.
+    """
     if len(memoryview(raw)) > limits.MOST_OF_ASSET:
         raise ValueError(f"`{name}`: it is larger than {limits.MOST_OF_ASSET // 1024**2} MiB, the limit")
     try:
@@ -243,7 +248,7 @@ def _algorithm(crypto: _Crypto, name: str) -> Made:
 def _certificate(crypto: _Crypto, name: str) -> Made:
     of = crypto.certificate_properties or _Certificate()
     keys = [_text(of.subject_public_key_ref), *_related(of.related_cryptographic_assets, "publicKey")]
-    # Some tools put the identifier of the key here; that of a signature says nothing of the key.
+    # Some tools put the identifier of the key here; a signature's identifier does not describe the key.
     said = {"oid": _oid(crypto)} if _oid(crypto) in _OF_KEYS else {}
     if key := _text(crypto.algorithm_name or (crypto.algorithm_properties or _Algorithm()).name):
         said |= {"name": key, "size": _text(crypto.key_size)}
@@ -256,7 +261,7 @@ def _certificate(crypto: _Crypto, name: str) -> Made:
 def _material(crypto: _Crypto, name: str) -> Made:
     of = crypto.related_crypto_material_properties or _Material()
     algorithms = [_text(of.algorithm_ref), *_related(of.related_cryptographic_assets, "algorithm")]
-    # Tools that give a key no name append what tells it from others.
+    # Tools that give a key no name append text that distinguishes it from others.
     said = {
         "name": _text(crypto.algorithm_name) or name.partition("@")[0],
         "type": _text(of.type),
@@ -275,7 +280,7 @@ def _protocol(crypto: _Crypto, name: str) -> Made:
         yield "protocol", name, said, {"certificate": certificates}
     for suite in of.cipher_suites or ():
         own = shown(_text(suite.name)) or "a cipher suite of no name"
-        # Of several it is not said which is used.
+        # With several schemes the one in use is unknown.
         schemes = _each(suite.tls_signature_schemes)
         scheme = _text(schemes[0]) if len(schemes) == 1 else ""
         # The two bytes of a code point, as CycloneDX's own example has them.
@@ -325,7 +330,7 @@ def made_of(raw: Raw, name: str, properties: Raw) -> Made:
     crypto = _part(raw, _Crypto, "cryptoProperties")
     make = _KINDS.get(_text(crypto.asset_type).lower())
     if make is None or (crypto.asset_type == "library" and crypto.algorithm_properties is None):
-        # What a newer version may have, and what is misspelt.
+        # This covers types of newer versions, and misspelt ones.
         yield shown(_text(crypto.asset_type)) or "unknown", name, {}, {}
         return
     of_call = _of_call(properties)
@@ -356,6 +361,6 @@ _ENDING = re.compile(r"\.([a-z]{1,6})(?=$|[:#?(])", re.IGNORECASE)
 
 
 def platform_of(places: Sequence[str]) -> str | None:
-    """Return the platform that all of these places are of; None: they are of several, or do not say."""
+    """Return the platform of all these places; None: they have several, or none is known."""
     found = {_PLATFORMS.get(endings[-1].lower()) if (endings := _ENDING.findall(one)) else None for one in places}
     return found.pop() if len(found) == 1 else None

@@ -1,7 +1,8 @@
-"""The advice that an asset gets: choices that its platform can have, and rules that ask for no other choice.
+"""Advice for an asset: choices that its platform supports, and rules that no other choice meets.
 
-A Java program cannot be told to use a hash that no JDK has. A rule against a choice that is alone asks for a second one
-next to it, and replacing the choice would give up what it protects.
+
+For example, a Java program cannot use a hash that no JDK has. A rule against a choice that is alone asks for a second
+one next to it, and replacing the choice would give up its protection.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def has(platform: str | None, family: str, choice: str) -> bool:
 
 
 def instead(policy: str, rule: str) -> str | None:
-    """Return the way to meet a rule that is no other choice; None: another choice is needed."""
+    """Return the way to meet a rule without another choice; None: another choice is needed."""
     return _INSTEAD.get((policy, rule))
 
 

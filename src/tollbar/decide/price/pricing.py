@@ -1,7 +1,8 @@
-"""Pricing: what policies say of an inventory's assets, and what replacing those that break one costs.
+"""Prices of an inventory: the policies' rulings on its assets, and the cost of replacing those that break one.
 
-Standing comes first: a replacement is the cheapest that was measured of those that meet every policy, and what it costs
-is the judge's comparison of it with the asset's own cell. Nothing is estimated here.
+
+Standing comes first: a replacement is the cheapest measured choice that meets every policy, and its cost is the
+analysis' comparison with the asset's own cell. Nothing is estimated here.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from tollbar.decide.price.table import Counts
 from tollbar.decide.price.unmeasured import CHOICE, is_of_list
 from tollbar.results import Run
 
-# Those that a user waits for, where a family has others that are rare.
+# Operations that a user waits for, in families that have rare ones too.
 _OPERATIONS = {"signature": ("op=sign,verify",), "cipher": ("op=encrypt,decrypt",)}
-# What is chosen by other than the least cost, and how.
+# Families whose choice is not by least cost, with the command that helps.
 _NOT_BY_COST = {"password-hash": "a password hash is to cost what one can pay: `tollbar tune password-hash` finds it"}
 
 _PLATFORMS = {"java": "Java", "go": "Go", "python": "Python", "node": "Node", "dotnet": ".NET"}
@@ -35,27 +36,26 @@ _WORST_FIRST = (Ruling.BREAKS, Ruling.CANNOT_SAY, Ruling.MEETS)
 
 @dataclass(frozen=True, slots=True)
 class AssetGroup:
-    """Assets that are alike in all that is known of them here."""
+    """Assets that are equal in all facts that matter here."""
 
     kind: str
     name: str
-    """Of the first."""
+    """Name of the first asset."""
     names: int
-    """How many there are of them."""
+    """Number of different names."""
     count: int
     places: tuple[str, ...]
-    """Where they occur, each once."""
+    """Places where the assets occur, each once."""
     uses: tuple[Priced, ...]
-    """What they are instances of; several where the inventory does not say which."""
+    """Choices of which the assets are instances; several if the inventory leaves them open."""
     reason: str | None
-    """Why it cannot be said which choice it is: then the use is the best one that it may be, if even that breaks a
-    policy."""
+    """Reason why the choice is unknown; then the use is the best that it may be, if even that breaks a policy."""
     is_bad: bool = False
-    """Whether each choice that it may be is broken or disallowed by its standing, whatever the policies rule on."""
+    """True if each possible choice is broken or disallowed by its standing, whatever the policies rule on."""
 
     @property
     def is_mapped(self) -> bool:
-        """Whether it is known which choice the assets are."""
+        """Return true if the choice of the assets is known."""
         return bool(self.uses) and self.reason is None
 
     @property
@@ -65,28 +65,28 @@ class AssetGroup:
 
     @property
     def ruling(self) -> Ruling:
-        """Of all policies and all uses; where these differ, or one says more than Tollbar knows, it cannot be said."""
+        """Return the ruling of all policies on all uses; `CANNOT_SAY` if these differ, or if there is no use."""
         found = {one.ruling for one in self.uses}
         return found.pop() if len(found) == 1 else Ruling.CANNOT_SAY
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A use of an asset, what the policies say of it, and what could replace it."""
+    """Use of an asset, with the policies' rulings and its possible replacements."""
 
     use: AssetUse
     found: Candidate
-    """What the policies that are about its family say."""
+    """Candidate with the rulings of the policies on its family."""
     unasked: bool
-    """Whether policies were named, and none has a rule on its family."""
+    """True if policies were named and none has a rule on the family."""
     replacements: tuple[Candidate, ...] = ()
-    """The cheapest that was measured of those that meet the policies, and what was not told apart from it."""
+    """Cheapest measured choices that meet the policies and that the run cannot distinguish."""
     own: Candidate | None = None
-    """The asset's own cell, as it was measured: what the asset leaves open is the same in the replacements."""
+    """Measured cell of the asset; facts that the asset leaves open are the same in the replacements."""
     costs: tuple[Cost, ...] = ()
-    """Of the first of them over the asset's own cell, by operation."""
+    """Costs of the first replacement over the asset's own cell, by operation."""
     unpriced: str | None = None
-    """Why there is no cost, where something is to be replaced."""
+    """Reason why there is no cost, if the asset must be replaced."""
     qualifying: tuple[str, ...] = ()
     """Choices of the family that meet the policies in no bad standing and that the asset's platform has, whatever was
     measured."""
@@ -95,14 +95,14 @@ class Priced:
 
     @property
     def ruling(self) -> Ruling:
-        """What is beyond the family may break what the rest meets; and what no policy judged meets none."""
+        """Return the ruling; `CANNOT_SAY` if a part beyond the family may break a rule, or if no policy judged."""
         if self.found.ruling is Ruling.MEETS and (self.use.beyond or not self.found.judged):
             return Ruling.CANNOT_SAY
         return self.found.ruling
 
     @property
     def is_standing_sure(self) -> bool:
-        """Whether no setting that is not given could lower its standing, or is one that its choice's rests on."""
+        """Return true if no setting that is not given could lower the standing or decides it."""
         family, cell = self.use.family, self.use.coordinates
         worst = STANDINGS.index(family.standing_of(cell))
         open_ = [one for name, one in settings_at(family, cell).items() if name not in cell]
@@ -112,7 +112,7 @@ class Priced:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The settings that decide its standing, are not given, and that its own cell has not at their defaults."""
+        """Return the settings that decide the standing, are not given, and differ from the default in the own cell."""
         if self.own is None:
             return ()
         settings = settings_at(self.use.family, self.own.coordinates)
@@ -127,7 +127,7 @@ class Priced:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why it breaks a policy, or why that cannot be said."""
+        """Return the reasons why the use breaks a policy, or why the ruling is open."""
         if self.found.broken:
             return self.found.broken
         beyond = tuple(Reason(one) for one in self.use.beyond)
@@ -137,33 +137,33 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class Pricing:
-    """What an inventory comes to."""
+    """Prices of an inventory's assets."""
 
     inventory: Inventory
     policies: tuple[Policy, ...]
     on: date
     lines: tuple[AssetGroup, ...]
-    """What breaks a policy first."""
+    """Groups of assets, those that break a policy first."""
     contradictions: tuple[tuple[Family, Contradiction], ...]
     runs: tuple[Run, ...]
 
     def count(self, ruling: Ruling) -> int:
-        """How many assets have it."""
+        """Return the number of assets with this ruling."""
         return sum(line.count for line in self.lines if line.ruling is ruling)
 
     @property
     def mapped(self) -> int:
-        """The number of assets that are instances of a choice whose parameters are all given."""
+        """Return the number of assets that are instances of a choice whose parameters are all given."""
         return sum(line.count for line in self.lines if line.is_whole)
 
     @property
     def bad_unrefused(self) -> int:
-        """The number of assets in bad standing that no policy here refuses."""
+        """Return the number of assets in bad standing that no policy here refuses."""
         return sum(line.count for line in self.lines if line.is_bad and line.ruling is not Ruling.BREAKS)
 
     @property
     def of_providers(self) -> tuple[tuple[str, Rule], ...]:
-        """Rules that say of which providers a policy says nothing, with their policy; none of the assets names one."""
+        """Return the rules on providers, with their policies; no asset names a provider."""
         families = {use.use.family.name for line in self.lines for use in line.uses}
         parts = {part.name: part for policy in self.policies for part in policy.all_of_it}
         rules = ((name, rule) for name, part in parts.items() for rule in part.rules if rule.holds(self.on))
@@ -171,7 +171,7 @@ class Pricing:
 
     @property
     def broken(self) -> Mapping[tuple[str, str, str], int]:
-        """How many assets break each rule: by policy, rule and clause, the most first."""
+        """Return the number of assets that break each rule, by policy, rule and clause, the largest first."""
         found: Counter[tuple[str, str, str]] = Counter()
         for line in self.lines:
             rules = {
@@ -187,23 +187,23 @@ class Pricing:
 
 @dataclass(frozen=True, slots=True)
 class FamilyQuestion:
-    """What is to be measured of a family."""
+    """Choices and settings of a family to be measured."""
 
     own: tuple[str, ...]
     """The choices of assets."""
     able: tuple[str, ...]
-    """Those that could replace them, in the best standing first."""
+    """Possible replacements, in the best standing first."""
     settings: Mapping[str, tuple[str, ...]]
-    """What assets say of settings."""
+    """Settings that the assets give."""
 
     def words(self, family: str, most: int) -> tuple[str, ...]:
-        """The same in words of `tollbar ask`, with so many replacements at most."""
+        """Return the words of `tollbar ask`, with at most `most` replacements."""
         said = (f"{name}={','.join(dict.fromkeys(values))}" for name, values in self.settings.items())
         return (*dict.fromkeys((*self.own, *self.able[:most])), *said, *_OPERATIONS.get(family, ()))
 
 
 def price(inventory: Inventory, asked: Sequence[Policy], on: date, today: date, runs: Sequence[Run] = ()) -> Pricing:
-    """What policies say of an inventory's assets on a day, and what replacing them costs by these runs."""
+    """Return the policies' rulings on an inventory's assets on a day, and the costs of replacements by these runs."""
     market = _Market(asked, on, today, runs)
     lines = tuple(_lines(inventory, market))
     ahead = sorted(lines, key=lambda line: (_WORST_FIRST.index(line.ruling), line.reason is not None))
@@ -215,9 +215,10 @@ def price(inventory: Inventory, asked: Sequence[Policy], on: date, today: date, 
 
 
 def to_measure(pricing: Pricing) -> Mapping[str, FamilyQuestion]:
-    """What a run would have to measure for the costs that are missing, by family.
+    """Return by family the cells that a run would have to measure for the missing costs.
 
-    What only servers perform is not among them: a study says how these are asked.
+
+    Choices that only servers perform are not included: a study defines their load.
     """
     found: dict[str, FamilyQuestion] = {}
     for line in pricing.lines:
@@ -243,14 +244,14 @@ def _can_be_asked(family: Family) -> bool:
 
 
 def is_named(asset: Asset) -> bool:
-    """Whether it is known by its name: a key or a certificate is one of many of its kind."""
+    """Return true if an asset is known by its name: a key or a certificate is one of many of its kind."""
     return asset.kind not in ("certificate", "related-crypto-material")
 
 
 def _lines(inventory: Inventory, market: _Market) -> Iterator[AssetGroup]:
     alike: dict[tuple[object, ...], list[int]] = {}
     found = mapped(inventory)
-    # Of thousands of assets a few are different.
+    # Thousands of assets have few different keys, so each is computed once.
     keys: dict[int, tuple[object, ...]] = {}
     for number, (asset, what) in enumerate(zip(inventory.assets, found, strict=True)):
         if id(what) not in keys:
@@ -292,14 +293,14 @@ def _has_parameters(use: AssetUse) -> bool:
 
 
 def _from_best(priced: Priced) -> tuple[int, int, int]:
-    """The order of uses that break a policy: the fewest rules, then the best standing, then the most strength."""
+    """Return the sort key of uses that break a policy: the fewest rules, the best standing, the most strength."""
     family, cell = priced.use.family, priced.use.coordinates
     standing, strength = family.standing_of(cell), family.strength_of(cell)
     return len(priced.found.broken), -STANDINGS.index(standing), -(strength or 0)
 
 
 class _Market:
-    """What there is to choose from, by family, worked out once."""
+    """Offers of each family, computed once."""
 
     def __init__(self, asked: Sequence[Policy], on: date, today: date, runs: Sequence[Run]) -> None:
         self.asked, self.on, self.today = asked, on, today
@@ -308,11 +309,11 @@ class _Market:
         self._priced: dict[tuple[object, ...], Priced] = {}
 
     def about(self, family: Family) -> tuple[Policy, ...]:
-        """The policies that have rules on a family."""
+        """Return the policies that have rules on a family."""
         return tuple(one for one in self.asked if one.is_about(family.name))
 
     def priced_of(self, what: Mapped, platform: str | None) -> tuple[Priced, ...]:
-        """The uses of an asset; of one whose facts are not all known the best that it may be, if all break a policy."""
+        """Return the uses of an asset; for unknown facts the best possible use, if all break a policy."""
         if what.uses or not self.asked:
             return tuple(self.priced(use, platform) for use in what.uses)
         may_be = [self._less_uncounted(self.priced(use, platform), what.counts) for use in what.at_best]
@@ -321,7 +322,7 @@ class _Market:
         return (min(may_be, key=_from_best),)
 
     def _asked_instead(self, use: AssetUse) -> str:
-        """Return the words on what the policies ask for that is no choice of the family."""
+        """Return the words for measures of the policies that are not a choice of the family."""
         parts = [part for policy in self.about(use.family) for part in policy.all_of_it]
         rules = ((part.name, rule) for part in parts for rule in part.rules if use.family.name in rule.families)
         ways = [
@@ -340,7 +341,7 @@ class _Market:
         return replace(priced, found=replace(priced.found, broken=kept))
 
     def priced(self, use: AssetUse, platform: str | None) -> Priced:
-        # What is beyond the family has no price. Thousands of assets may differ in that alone.
+        # Parts beyond the family have no price, and thousands of assets may differ in them alone.
         key = (use.family.name, *sorted(use.coordinates.items()), use.unmeasured, platform)
         if key not in self._priced:
             self._priced[key] = self._price(use, platform)
@@ -354,7 +355,7 @@ class _Market:
             wanted = Wanted(measured, about, {}, self.on, self.today, Standing.ACCEPTABLE, by_governed=True)
             self._offers[use.family.name] = FamilyOffer(wanted, self.runs)
         offer = self._offers[use.family.name]
-        # Of an asset it is the policies that decide; what replaces it is in no bad standing whatever they say.
+        # Policies alone decide on an asset; its replacement must also be in good standing.
         found = _found(replace(offer.wanted, standing=None), use)
         unasked = bool(self.asked) and not offer.wanted.policies
         if not found.broken:
@@ -410,14 +411,13 @@ def _nearest_first(family: Family, able: Sequence[str]) -> tuple[str, ...]:
 
 
 def _instead(found: Candidate) -> str | None:
-    """Return the way to meet all rules that are broken without another choice; None: there is none."""
+    """Return the way to meet all broken rules without another choice; None: there is no way."""
     ways = [platforms.instead(one.policy or "", one.rule.id) if one.rule else None for one in found.broken]
     return " and ".join(dict.fromkeys(way for way in ways if way)) if ways and all(ways) else None
 
 
 def _found(wanted: Wanted, use: AssetUse) -> Candidate:
-    """What the policies say of a use: of what no lab measures also what they say of the choice that it is no better
-    than."""
+    """Return the policies' rulings on a use; an unmeasured choice also gets those on its upper bound."""
     found = candidate(replace(wanted, family=use.family), use.coordinates)
     broken = [one for one in found.broken if not _is_unlisted(one, use)]
     for one in use.unmeasured:
@@ -434,14 +434,15 @@ def _found(wanted: Wanted, use: AssetUse) -> Candidate:
             for reason in candidate(wanted, cell).broken
             if reason.rule
             and (reason.policy, reason.rule.id) not in seen
-            # Its own strength was judged above.
+            # A choice's own strength was judged above.
             and (one.strength is None or reason.rule.strength is None)
         ]
     return replace(found, broken=tuple(broken))
 
 
 def _is_unlisted(reason: Reason, use: AssetUse) -> bool:
-    """Whether a rule refuses a choice only because it is on no list, and an authority may approve it.
+    """Return true if a rule refuses a choice only because no list has it, though an authority may approve it.
+
 
     A list without any choice of the algorithm refuses all of it.
     """

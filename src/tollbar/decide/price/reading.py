@@ -1,8 +1,9 @@
-"""Reading an inventory of cryptography: a CycloneDX document, version 1.6 or 1.7, in JSON.
+"""Reader of an inventory of cryptography: a CycloneDX document, version 1.6 or 1.7, in JSON.
 
-The file is data from elsewhere. Nothing of it is run, and its texts are shown without control characters; an asset that
-is not as the specification has it becomes an asset with its fault. Memory is used for the keys that are read here:
-msgspec passes over all others, and each count has a limit that ends the reading at once.
+
+The file is untrusted data. Nothing in it is run, and its texts are printed without control characters; an asset that
+violates the specification becomes an asset with its fault. Memory is used only for the keys that are read here: msgspec
+skips all others, and each count has a limit that ends the reading at once.
 """
 
 from __future__ import annotations
@@ -42,32 +43,36 @@ _PIECE_BYTES = 1024 * 1024
 
 Kind = TypeVar("Kind")
 ASSET = "cryptographic-asset"
-# What the text of a place with cryptographic assets has in it.
+# Texts in a place with cryptographic assets.
 _SIGNS = (b'"cryptographic-asset"', b'"cryptoProperties"')
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What an inventory lists."""
+    """Assets and components that an inventory lists."""
 
     path: Path
     version: str
-    """Of CycloneDX."""
+    """Version of CycloneDX."""
     of: str | None
-    """What it is the inventory of."""
+    """Name of the product that the inventory describes."""
     assets: tuple[Asset, ...]
     by_reference: Mapping[str, Asset]
     """By its `bom-ref`, where that is one component's alone."""
     twice: frozenset[str]
-    """The `bom-ref` of several components: CycloneDX has each once, and which is meant is not said."""
+    """Ambiguous `bom-ref`s: several components have one, though CycloneDX requires each once."""
     others: int
     """Components that are no cryptographic assets."""
     unread: tuple[str, ...] = ()
-    """Places with cryptographic assets that are not read, because these are no part of what the inventory is of."""
+    """Places with cryptographic assets that are not read, because they are no part of the described product."""
 
 
 def read(path: Path) -> Inventory:
-    """Read the inventory in this file; `-` is standard input. Raises TollbarError: one line with what is wrong."""
+    """Read the inventory in this file; `-` is standard input.
+
+
+    Raises TollbarError: one line with the fault.
+    """
     return parse(_of_standard_input() if path == STANDARD_INPUT else read_bytes(path, limits.MOST_BYTES), path)
 
 
@@ -84,12 +89,16 @@ def _of_standard_input() -> bytes:
 
 
 def parse(content: bytes, path: Path) -> Inventory:
-    """The inventory that these bytes are; `path` is what an error names. Raises TollbarError as `read` does."""
+    """Return the inventory in these bytes; errors name `path`.
+
+
+    Raises TollbarError as `read` does.
+    """
     where = "standard input" if path == STANDARD_INPUT else str(path)
     document = _document(content, where)
     version = _version(document, where)
     found = _Found(where)
-    # What msgspec makes is given nothing but what is in the file.
+    # msgspec passes its objects only data of the file, so the collector is a context variable.
     token = _FOUND.set(found)
     try:
         with uncollected():
@@ -117,14 +126,14 @@ def parse(content: bytes, path: Path) -> Inventory:
 
 
 def _components(document: _Document, found: _Found, where: str) -> Iterator[Sequence[_Component]]:
-    """The components of each place of a document that has those of what it is the inventory of, place by place."""
+    """Yield the components of each place of a document that describes the product, place by place."""
     if not is_nothing(document.components):
         yield _decoded(document.components, list[_Component], where)
     subject = _decoded(document.metadata, _Metadata, where, "metadata").component
     if not is_nothing(subject):
         others = found.others
         about = _decoded(subject, _Component, where, "metadata.component")
-        # What an inventory is of is none of its components, unless it is an asset.
+        # The described product is not a component of itself, unless it is an asset.
         found.others = max(others, found.others - (not found.has_made(about)))
         yield [about]
     if not is_nothing(document.formulation):
@@ -175,7 +184,7 @@ def _version_words(document: _Document) -> str:
 
 
 def _refuse_other_encodings(content: bytes, where: str) -> None:
-    """What is passed over is not decoded; a file in another encoding would be half read."""
+    """Raise TollbarError for a file that is not UTF-8: skipped parts are not decoded, so it would be half read."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in range(0, len(content), _PIECE_BYTES):
@@ -198,7 +207,7 @@ def _version(document: _Document, where: str) -> str:
 
 
 def _about(document: _Document) -> str | None:
-    """What it is the inventory of."""
+    """Return the name of the product that the inventory describes."""
     try:
         metadata = msgspec.json.decode(document.metadata, type=_Metadata)
         about = msgspec.json.decode(metadata.component, type=_Named)
@@ -213,7 +222,11 @@ class _NotAsWanted(TollbarError):
 
 
 def _decoded(content: bytes | Raw, kind: type[Kind], where: str, place: str = "components") -> Kind:
-    """What is asked of this JSON, which stands at this place. Raises TollbarError."""
+    """Return the JSON of this place as the wanted type.
+
+
+    Raises TollbarError.
+    """
     try:
         return msgspec.json.decode(content, type=kind)
     except msgspec.ValidationError as error:
@@ -268,7 +281,7 @@ class _Component(Struct):
 
     def __post_init__(self) -> None:
         _FOUND.get().look(self)
-        # Each is as large as what it shows.
+        # Empty fields keep the object as small as its content.
         self.name = self.type = self.ref = self.crypto = self.evidence = self.pedigree = self.properties = NOTHING
 
 
@@ -309,12 +322,16 @@ class _Found:
         self._references: set[str] = set()
         self._texts: dict[str, str] = {}
         self._said: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
-        # Of each component that is still held, by its identity.
+        # Assets of each component that is still referenced, by its identity.
         self._made: dict[int, list[Asset]] = {}
         self._names: dict[int, str] = {}
 
     def look(self, component: _Component) -> None:
-        """Keep what a component is, as soon as it was read; those within it were before. Raises TollbarError."""
+        """Keep the facts of a component as soon as it is read; its inner components come before it.
+
+
+        Raises TollbarError.
+        """
         self._components += 1
         self._refuse_more(self._components, limits.MOST_COMPONENTS, "components")
         self.pass_over("pedigree", component.pedigree)
@@ -351,11 +368,11 @@ class _Found:
             self.unread[place] = None
 
     def has_made(self, component: _Component) -> bool:
-        """Return whether a component that is still held is an asset."""
+        """Return true if a component that is still referenced is an asset."""
         return id(component) in self._made
 
     def take(self, components: Sequence[_Component]) -> None:
-        """Put what was kept in order, each with the component that it stands in as its place if it has no other."""
+        """Append the kept assets in order; one without a place gets its parent component as its place."""
         ahead: list[tuple[Sequence[_Component], str]] = [(components, "")]
         while ahead:
             inner, parent = ahead.pop()
@@ -366,7 +383,7 @@ class _Found:
                     ahead.append((one.components, self._names[id(one)]))
 
     def _assets(self, component: _Component) -> list[Asset]:
-        """The assets of a component: one, or of a protocol one for each cipher suite and group."""
+        """Return the assets of a component: one, or for a protocol one for each cipher suite and group."""
         name = scalar(component.name) if not is_nothing(component.name) else ""
         if name is None:
             raise ValueError("`name`: it must be a text of at most 64 KiB")
@@ -377,32 +394,36 @@ class _Found:
         made = []
         for kind, own, said, refers in made_of(component.crypto, shown(str(name)) or "no name", component.properties):
             self._count_asset()
-            # Each asset of a protocol has all of its places: a small file may have millions of both together.
+            # Each asset of a protocol has all of its places, so a small file may have millions of pairs.
             self._places += len(places)
             self._refuse_more(self._places, limits.MOST_PLACES, "places where assets occur")
             texts = self._once({key: self._shared(text) for key, text in said.items() if text})
             to = {key: refs for key, refs in refers.items() if refs}
             made.append(Asset(kind, own, texts, to, places, platform))
-        # What the assets of a protocol refer to is one and the same for all groups of a suite.
+        # All groups of a suite share one object of references.
         several = {id(refs): len(refs) for one in made for refs in one.refers.values()}
         self._followed += sum(several.values())
         self._refuse_more(self._followed, limits.MOST_REFERENCES, "references")
         return made
 
     def key_twice(self, content: bytes) -> str | None:
-        """Return a key that an object of the text has twice; None: there is none. Raises TollbarError."""
+        """Return a key that an object of the text has twice; None: none is repeated.
+
+
+        Raises TollbarError.
+        """
         try:
             return keys.twice(content, _KEYS)
         except keys.TooManyError:
             raise self._more(limits.MOST_KEYS, "objects and keys") from None
 
     def _shared(self, text: str) -> str:
-        """The text, as far as it is looked at, and once for all assets that have it."""
+        """Return the part of a text that is read, as one object for all assets that have it."""
         text = text[: limits.MOST_OF_PROPERTY]
         return self._texts.setdefault(text, text)
 
     def _once(self, said: Mapping[str, str]) -> Mapping[str, str]:
-        """The properties, once for all assets that have them: then they are also looked up once."""
+        """Return the properties as one object for all assets that have them, so that they are looked up once."""
         return self._said.setdefault(tuple(said.items()), said)
 
     def _count_asset(self) -> None:

@@ -1,4 +1,4 @@
-"""What could replace an asset that breaks a policy: what a family offers, what was measured of it, and the cost."""
+"""Replacements of an asset that breaks a policy: the offers of a family, its measurements, and the cost."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from tollbar.results import Run, StudyRun
 
 Coordinates = Mapping[str, Value]
 
-# What is done most often of a family's operations decides what is cheapest, as far as it was measured.
+# The most frequent measured operation of a family decides which choice is cheapest.
 _DECIDES = ("sign", "server", "connect", "encrypt", "round-trip")
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a replacement costs beside the asset, in one operation."""
+    """Cost of a replacement relative to the asset, in one operation."""
 
     where: Coordinates
     toll: Toll
 
 
 class FamilyOffer:
-    """What a family offers under the policies, and what was measured of it."""
+    """Choices of a family under the policies, and its measurements."""
 
     def __init__(self, wanted: Wanted, runs: Sequence[Run]) -> None:
         self.wanted = wanted
         self.has_runs = bool(runs)
         of_family = [(run, one) for run in runs for one in run.studies if one.study.family.name == wanted.family.name]
-        # What a load client spends is no cost of what its server does.
+        # A load client's CPU time is not a cost of its server.
         own = [(run, one) for run, one in of_family if one.study.measure.cost != "client-cpu"]
         self.is_of_clients = bool(of_family) and not own
         self.studies = [_MeasuredStudy(wanted, run, one) for run, one in own]
@@ -51,7 +51,7 @@ class FamilyOffer:
         best_first = sorted(
             cells_of(family, deciding), key=lambda cell: STANDINGS.index(family.standing_of(cell)), reverse=True
         )
-        # Of thousands of cells the few that are asked about: the first that meets the policies settles its choice.
+        # Thousands of cells exist, and the first that meets the policies is enough for its choice.
         found: dict[str, None] = {}
         for cell in best_first:
             if cell["choice"] not in found and candidate(self.wanted, cell).ruling is Ruling.MEETS:
@@ -59,7 +59,7 @@ class FamilyOffer:
         return tuple(found)
 
     def replacement(self, use: AssetUse, platform: str | None) -> tuple[StudyPlace | None, str | None]:
-        """Return where what replaces it on this platform is next to it, and why there is no cost, or no such place."""
+        """Return the place with the asset and its replacement on this platform, or the reason for a missing cost."""
         if not self.studies:
             if self.is_of_clients:
                 return None, f"of the family {self.wanted.family.name} the runs have the load client's CPU time alone"
@@ -79,19 +79,20 @@ class FamilyOffer:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlace:
-    """One place of a study: where a use stands beside what could replace it."""
+    """Place of a study that has a use next to its possible replacements."""
 
     own: Candidate | None
     cheapest: tuple[Candidate, ...]
     costs: tuple[Cost, ...]
     not_given: tuple[str, ...]
-    """In what the use's cell differs from all that meets the policies, though the asset does not say it."""
+    """Settings in which the use's cell differs from all qualifying cells, though the asset does not give them."""
     rank: tuple[bool, bool, bool, int]
-    """Whether it is beside the use, or the use was measured there, whether its operation decides, how usual it is."""
+    """Sort key: the place has the use and a replacement, the use was measured, its operation decides, and it is usual.
+    """
 
 
 class _MeasuredStudy:
-    """A study of a run, and what is chosen of it."""
+    """Study of a run, and its qualifying candidates."""
 
     def __init__(self, wanted: Wanted, run: Run, study_run: StudyRun) -> None:
         self.wanted, self.run, self.study_run = wanted, run, study_run
@@ -112,10 +113,11 @@ class _MeasuredStudy:
             if not measured:
                 continue
             alike = self._own(use, choosing)
-            # What the asset leaves open is no reason for a difference: its replacement has the same.
+            # Settings that the asset leaves open are no reason for a difference: its replacement has the same.
             beside = [(own, [one for one in measured if not _not_given(use, own, one)]) for own in alike]
             if len({one.coordinates.get(PROVIDER) for one in alike}) > 1:
-                # Where a policy rules on them several stand in one place, and none is beside another.
+                # Where a policy rules on providers, one place has several of them, and they are not compared with each
+                # other.
                 beside = [(own, [one for one in some if _is_by_same(own, one)]) for own, some in beside] + beside
             own, same = next(((own, same) for own, same in beside if same), (None, measured))
             cheapest = ranked(_in_best_standing(family, same), choosing.compare)[0].candidates
@@ -128,7 +130,7 @@ class _MeasuredStudy:
             )
 
     def _own(self, use: AssetUse, choosing: Choosing) -> list[Candidate]:
-        """The use's cells in a place: all that is said of it, and first what has at its default what is not said."""
+        """Return the use's cells in a place that have all its given settings, those with more defaults first."""
         wanted = at_defaults(self.wanted.family, {**choosing.where, **use.coordinates})
         alike = [
             one for one in _all(choosing) if one.cost is not None and use.coordinates.items() <= one.coordinates.items()
@@ -136,7 +138,7 @@ class _MeasuredStudy:
         return sorted(alike, key=lambda one: _agree(one.coordinates, wanted), reverse=True)
 
     def _costs(self, choosing: Choosing, own: Candidate, best: Candidate) -> Iterator[Cost]:
-        """What the replacement costs beside the use there, and in the other operations."""
+        """Yield the costs of the replacement over the use, in this operation and the others."""
         others = (one for one in self._chosen if one is not choosing)
         for other in (choosing, *others):
             if _but_operation(other.where) != _but_operation(choosing.where):
@@ -148,14 +150,14 @@ class _MeasuredStudy:
                 yield Cost(other.where, other.alone(*rows))
 
     def _usual(self, choosing: Choosing) -> int:
-        """How many of a place's coordinates are those of a study that says nothing of them."""
+        """Return the number of a place's coordinates that are at a study's defaults."""
         settings = {name: one.default for name, one in self.wanted.family.settings.items() if name in choosing.where}
         is_usual = choosing.where.get("provider") in self.wanted.family.providers
         return is_usual + _agree(choosing.where, settings)
 
 
 def _in_best_standing(family: Family, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the recommended candidates, or where there is none the next best: a lower cost is no reason for less."""
+    """Return the candidates in the best standing: a lower cost is no reason for a worse standing."""
     standings = [STANDINGS.index(family.standing_of(one.coordinates)) for one in candidates]
     return [one for one, standing in zip(candidates, standings, strict=True) if standing == max(standings)]
 
@@ -165,7 +167,7 @@ def _all(choosing: Choosing) -> tuple[Candidate, ...]:
 
 
 def _not_given(use: AssetUse, own: Candidate, other: Candidate) -> tuple[str, ...]:
-    """The settings that an asset does not say, and that its cell has otherwise than another, or than by default."""
+    """Return the settings that an asset omits, and in which its cell differs from another or the default."""
     return tuple(
         name
         for name, setting in use.family.settings.items()

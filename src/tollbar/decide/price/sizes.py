@@ -1,4 +1,4 @@
-"""Sizes that contradict what they are sizes of: each becomes a value of the fact that it contradicts."""
+"""Contradicting sizes: each becomes a value of the fact that it contradicts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def contradict(found: Found, algorithm: str, of_material: Sequence[int]) -> None
 
 
 def is_tag(given: Mapping[str, str], modes: Collection[str], *, is_pair: bool) -> bool:
-    """Return whether the numbers taken for a cipher's tag and nonce may be that: a nonce stands after another number.
+    """Return true if the numbers may be a cipher's tag and nonce: a nonce follows another number.
+
 
     A pair with nothing in between may be two sizes of keys, as in `AES-256/128-GCM`.
     """
@@ -40,7 +41,7 @@ def is_tag(given: Mapping[str, str], modes: Collection[str], *, is_pair: bool) -
         return "nonce" not in given or "bits" in given
     if is_pair and tag == "128" and "bits" in given:
         return False
-    # Blocks and initialization vectors have so many octets or bits.
+    # Sizes of blocks and initialization vectors, in octets or bits.
     return tag in ("16", "128") or _WITHOUT_TAG.isdisjoint(modes)
 
 

@@ -18,7 +18,7 @@ _CODE_POINTS = Path(__file__).with_name("code-points.toml")
 
 
 class Counts(StrEnum):
-    """The rules that count for a choice which stands for an asset whose facts are not all known."""
+    """Rules that count for a choice in place of an asset whose facts are not all known."""
 
     ALL = ""
     STRENGTH = "strength"
@@ -72,7 +72,7 @@ class CodePoints(wire.Wire):
 
     @property
     def of_properties(self) -> Mapping[str, Mapping[str, str]]:
-        """By the property of a cipher suite that may be one."""
+        """Return the code points by the property of a cipher suite."""
         return {"suite": self.suite, "identifiers": self.suite, "group": self.group, "scheme": self.scheme}
 
 

@@ -55,7 +55,7 @@ class Followed:
         self._joined: dict[int, str] = {}
 
     def of(self, asset: Asset, by: str) -> Iterator[Asset]:
-        """The assets that one refers to by a property."""
+        """Return the assets to which one refers by a property."""
         found = map(self._inventory.by_reference.get, asset.refers.get(by, ()))
         return (one for one in found if one is not None)
 
@@ -74,15 +74,15 @@ class Followed:
         return _together([*said, *map(self.merged, keys)])
 
     def names(self, asset: Asset) -> str:
-        """The names of the algorithms of a cipher suite, as far as they are looked at."""
-        # One and the same for all groups of a suite.
+        """Return the names of the algorithms of a cipher suite, as far as they are read."""
+        # All groups of a suite share one object of references.
         references = asset.refers.get("algorithm", ())
         if id(references) not in self._joined:
             self._joined[id(references)] = _joined(map(_names, self.of(asset, "algorithm")))
         return self._joined[id(references)]
 
     def twice(self, asset: Asset) -> str | None:
-        """A reference of several components that an asset, or a key of it, refers to."""
+        """Return an ambiguous reference of an asset or of its key; None: there is no such reference."""
         if not self._inventory.twice:
             return None
         followed = (refs for one in (asset, *self.of(asset, "key")) for refs in one.refers.values())
@@ -116,16 +116,16 @@ def _joined(names: Iterable[str]) -> str:
 
 
 def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
-    """All that is said of an asset, by property, with what it refers to."""
+    """Return all texts of an asset, by property, including those of the assets to which it refers."""
     said = dict(asset.said)
     if asset.kind == "cipher suite":
         said["algorithms"] = followed.names(asset)
         said |= {name: _named(said.get(name, ""), of) for name, of in code_points().of_properties.items()}
         if said.get("group"):
-            # Told from the names of algorithms, which need not be those of groups.
+            # The word `group` distinguishes names of groups from those of algorithms.
             said["group"] = f"group {said['group']}"
     else:
-        # What a key does not say of itself its algorithm says; its name is that of the last one.
+        # A key takes missing facts from its algorithm, and the name of the last asset.
         more, name = followed.of_certificate(asset) if asset.kind == "certificate" else followed.merged(asset)
         if more or name:
             said.pop("name", None)
@@ -150,9 +150,10 @@ def _is_given(property_: str, text: str) -> bool:
 
 
 def _of_oid(oid: str) -> str:
-    """Return the name that an object identifier stands for; `? ` and the text itself for any other text.
+    """Return the name of an object identifier; `? ` and the text itself for any other text.
 
-    An identifier that is not known may be that of another algorithm than the name says.
+
+    An unknown identifier may belong to another algorithm than the name.
     """
     return table().oid.get(oid) or ("" if oid.strip().lower() in _NOT_GIVEN else f"? {oid}")
 

@@ -41,9 +41,9 @@ class Unmeasured:
     standing: Standing
     because: str
     is_listed: bool
-    """Whether an authority may approve it, so that a list with others of its algorithm refuses nothing."""
+    """True if an authority may approve the choice, so that a list with others of its algorithm refuses nothing."""
     is_judged_only: bool = False
-    """Whether an asset is not called so, and only judged as no better."""
+    """True if no asset is mapped to the choice by name, and it only limits the judgement."""
 
     def added_to(self, family: Family) -> Family:
         """Return a copy of the family that has it."""
@@ -79,7 +79,7 @@ class Unmeasured:
 
     @property
     def title(self) -> str:
-        """The name for people: `DES-CFB`, `Blowfish`, `TLS 1.0`."""
+        """Return the printed name: `DES-CFB`, `Blowfish`, `TLS 1.0`."""
         if self.value.startswith(("tls-", "ssl-")):
             return self.value.upper().replace("-", " ")
         is_word = self.value.isalpha() and len(self.value) > _LONGEST_ABBREVIATION
@@ -87,7 +87,7 @@ class Unmeasured:
 
     @property
     def sentence(self) -> str:
-        """The sentence that keeps it from meeting a policy."""
+        """Return the sentence that keeps the choice from meeting a policy."""
         return f"Tollbar's family {self.family} does not measure {self.title}: {self.because}"
 
 
@@ -102,7 +102,7 @@ def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
                 return None
             sizes = _of_size(family, value)
             larger = [name for name, bits in sizes.items() if bits > size]
-            # One that is larger than all has the standing of the largest, which may be disallowed in any size.
+            # A size above all others has the standing of the largest, which may be disallowed in any size.
             near = larger[0] if larger else [*sizes][-1]
             standing = _standing(size, family.choices[near].standing)
             return Unmeasured(
@@ -180,7 +180,7 @@ _OF_25519 = 255
 
 
 def _of_curve(value: str) -> int | None:
-    """Return the strength of a curve, half of the bits of its field: of `ecdsa-sect193`, and of `ecdsa-192-bits`."""
+    """Return the strength of a curve, half of the bits of its field, for `ecdsa-sect193` or `ecdsa-192-bits`."""
     curve = value.partition("-")[2]
     sizes = table().curve_sizes.get(curve, ())
     digits = curve.removesuffix("-bits")
@@ -193,7 +193,7 @@ def _least_curve(family: Family, value: str) -> str:
 
 
 def _of_size(family: Family, value: str) -> Mapping[str, int]:
-    """The measured choices of an algorithm by their sizes, the smallest first: `rsa-2048` for `rsa-1536`."""
+    """Return the measured choices of an algorithm by size, the smallest first: `rsa-2048` for `rsa-1536`."""
     prefix = value.rpartition("-")[0]
     found = {
         name: size
@@ -210,14 +210,14 @@ def _size(value: str) -> int | None:
 
 
 def _strength(bits: int) -> int:
-    """The strength of a modulus by SP 800-56B revision 2, appendix D, in steps of 8 bits."""
+    """Return the strength of a modulus by SP 800-56B revision 2, appendix D, in steps of 8 bits."""
     work = bits * math.log(2)
     exact = (1.923 * math.cbrt(work * math.log(work) ** 2) - 4.69) / math.log(2)
     return max(0, round(exact / 8) * 8)
 
 
 def _standing(bits: int, larger: Standing) -> Standing:
-    """The standing of a size that is smaller than a measured one; SP 800-131A disallows less than 2,048 bits."""
+    """Return the standing of a size below a measured one; SP 800-131A disallows less than 2,048 bits."""
     if bits < 1024:
         return Standing.BROKEN
     return Standing.DISALLOWED if bits < 2048 else larger

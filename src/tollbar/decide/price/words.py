@@ -1,4 +1,4 @@
-"""What an inventory of cryptography comes to: what breaks which rule, what replaces it, and what that costs."""
+"""Answer of `price`: the rules that an inventory breaks, the replacements, and their costs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OF_COST = (*texts("replaced by"), *numbers("× its cost"))
 
 
 def brief(pricing: Pricing) -> Brief:
-    """The whole answer."""
+    """Return the whole answer."""
     inventory = pricing.inventory
     named = [one.name for one in pricing.policies]
     of = inventory.of or inventory.path.name
@@ -99,7 +99,7 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
         yield Listing("Where the policies contradict each other", sentences=said)
     groups: dict[str, list[AssetGroup]] = {}
     for line in pricing.lines:
-        # Without a policy all that is known meets all of them, which says nothing.
+        # Without a policy every known asset meets all of them, so the title only counts the known ones.
         title = TITLES[line.ruling] if pricing.policies or not line.is_mapped else "Known here"
         groups.setdefault(title, []).append(line)
     for title, lines in groups.items():
@@ -162,7 +162,7 @@ def _use_cells(priced: Priced) -> list[TableCell]:
 
 
 def _open(priced: Priced) -> str:
-    """Its standing, where what is not given may lower it, or decides it."""
+    """Return the standing, with `at best` if settings that are not given may lower or decide it."""
     family, cell = priced.use.family, priced.use.coordinates
     choice = family.choices[str(cell["choice"])]
     return choice.standing_text if choice.is_set_by_study else f"at best {standing_words(family.standing_of(cell))}"
@@ -173,7 +173,7 @@ def _verdict(cost: Cost | None) -> Verdict | None:
 
 
 def _differing(coordinates: Mapping[str, Value], priced: Priced) -> list[str]:
-    """What of a cell is said: its choice, and what is not as by default or stands in the asset or its own cell too."""
+    """Return the names of a cell's printed coordinates: its choice, and settings given or not at their defaults."""
     family, shown = priced.use.family, {*priced.use.coordinates, *priced.open}
     said = [
         name
@@ -184,9 +184,9 @@ def _differing(coordinates: Mapping[str, Value], priced: Priced) -> list[str]:
 
 
 def _unprotected(priced: Priced) -> str | None:
-    """The threats that it does nothing against, or only on a condition."""
+    """Return the threats that the use does not mitigate, or only on a condition."""
     if any(one.coordinate == CHOICE for one in priced.use.unmeasured):
-        # Nobody wrote down what it protects.
+        # The protection of an unmeasured choice is unknown.
         return None
     said = priced.use.family.mitigations_of(priced.use.coordinates)
     nothing = [threat for threat, what in said.items() if what.degree is Degree.NO]
@@ -202,7 +202,7 @@ def _why(priced: Priced) -> str | None:
 
 
 def _reasons(reasons: Sequence[Reason]) -> str | None:
-    """Each rule by its id with what breaks it; without a rule, what is missing."""
+    """Return each rule by its id with the violation; without a rule, the missing fact."""
     said: dict[str, list[str]] = {}
     for one in reasons:
         rule = " ".join(filter(None, (one.policy, one.rule.id if one.rule else None)))
@@ -211,7 +211,7 @@ def _reasons(reasons: Sequence[Reason]) -> str | None:
 
 
 def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | None:
-    """Where the cost is from, what it is in other operations, and why there is none."""
+    """Return the origin of the cost, the costs of other operations, or the reason for a missing cost."""
     if cost is None:
         if priced.instead:
             return f"{priced.instead} would meet the rule"
@@ -225,13 +225,13 @@ def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | No
     places = [place_of(family, cost.where, names), *(str(other.where.get("op")) for other in others)]
     said = [f"{place}: {_ratio(one)}, {_told(one)}" for place, one in zip(places, (cost, *others), strict=True)]
     if priced.own and priced.open:
-        # The asset does not say all of this.
+        # The asset does not give all of these settings.
         said.append(f"beside {place_of(family, priced.own.coordinates, _differing(priced.own.coordinates, priced))}")
     return "; ".join(said)
 
 
 def _none(priced: Priced) -> str:
-    """The text where nothing replaces an asset and the reason is below: a column without a text is left out."""
+    """Return the text of a missing replacement whose reason is below: a column without a text is left out."""
     return "–" if priced.instead or priced.unpriced else ""
 
 
