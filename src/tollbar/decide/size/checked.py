@@ -1,9 +1,10 @@
-"""What a mix's terms take under a load, beside what was predicted of them.
+"""Check of a mix's predicted costs under a load.
 
-Each term that a load client can ask for is asked for by itself, its connections together and what is taken off up
-beside them, by a client on a core of its own, with arrivals that keep the server's core as busy as the mix wants it.
-CPU time is the server's: in rounds, of the same moments as what was predicted, and of all moments in throughput phases
-of some tenths of a second.
+
+Each term that a load client can request is measured by itself, next to all its connections together and the cell that
+is subtracted. The client has a core of its own, and arrivals keep the server's core as busy as the mix requires. CPU
+time is the server's: in rounds, of the same moments as the prediction, and of all moments in throughput phases of some
+tenths of a second.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ class Asked:
     """A term, to be asked for at a rate."""
 
     name: str
-    """Of its study."""
+    """Name of the study."""
     term: SizedTerm
     cells: tuple[Part, ...]
-    """What all of its connections are together, and what is taken off."""
+    """Cell of all connections together, and the cell that is subtracted."""
     words: tuple[str, ...]
     """These in words of `tollbar ask`."""
 
 
 class Sides(NamedTuple):
-    """What was measured of a term."""
+    """Measured CPU time of a term."""
 
     in_rounds: Interval
     in_phases: Interval
@@ -50,16 +51,17 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckedTerm:
-    """A term's CPU time at the mix's rate, in cores that are wholly busy.
+    """Term's CPU time at the mix's rate, in fully busy cores.
 
-    What is predicted and what was measured in rounds are of the same moments.
+
+    The prediction and the measurement in rounds are of the same moments.
     """
 
     name: str
     predicted: Interval
     sides: Sides | None = None
     reason: str | None = None
-    """Why nothing was measured of it."""
+    """Reason why the term was not measured."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Checked:
     run: Run
     terms: tuple[CheckedTerm, ...]
     total: CheckedTerm | None
-    """Of all that were measured; None where none was."""
+    """Sum of all measured terms; None where none was measured."""
 
 
 _ELSEWHERE: Mapping[str, tuple[str, str]] = {
@@ -111,7 +113,7 @@ def refuse_elsewhere(sized: Sized, here: Mapping[str, Any], option: str = "--che
 
 
 def to_ask(sized: Sized) -> tuple[Asked, ...]:
-    """What a load client has to ask for."""
+    """Return the terms that a load client has to request."""
     return tuple(_asked(sized, one) for one in sized.terms if one.term.is_asked)
 
 
@@ -125,7 +127,7 @@ def _asked(sized: Sized, one: SizedTerm) -> Asked:
 
 
 def _whole(term: Term) -> Mapping[str, Value]:
-    """The cell that has all of a term's connections in it, the resumed ones by their share."""
+    """Return the cell that has all of a term's connections in it, the resumed ones by their share."""
     if not term.resumed:
         return term.main.wanted
     return {**term.parts[1].wanted, "resumed": round(100 * term.resumed)}
@@ -133,7 +135,7 @@ def _whole(term: Term) -> Mapping[str, Value]:
 
 @dataclass(frozen=True)
 class _Measured:
-    """The cells of a term as they were asked for, each with what a nanosecond of it is in cores."""
+    """Measured cells of a term, each with its weight in cores per nanosecond."""
 
     ledger: Ledger
     rows: Sequence[Row]
@@ -150,9 +152,9 @@ class _Measured:
 
 
 def checked(sized: Sized, asked: tuple[Asked, ...], run: Run) -> Checked:
-    """What was measured of these, beside what was predicted."""
+    """Return the measurements of these terms, next to their predictions."""
     studies = {one.study.name: one for one in run.studies}
-    # As of what was predicted: what is quiet is known by all of a run, and by what its machine has given before.
+    # The quiet threshold comes from the whole run and the machine's history, as for the prediction.
     known = quickness(run)
     measured = {one.term.term.name: _measured(one, studies[one.name], known) for one in asked}
     terms = tuple(_checked(sized, one, measured.get(one.term.name) or _why_not_asked(one.term)) for one in sized.terms)
@@ -163,7 +165,7 @@ def checked(sized: Sized, asked: tuple[Asked, ...], run: Run) -> Checked:
 
 
 def _measured(asked: Asked, one: StudyRun, known: Quickness) -> _Measured | str:
-    """What was measured of a term; in words, why one of its cells was not."""
+    """Return the measurement of a term, or the reason why one of its cells was not measured."""
     ledger = Ledger(one.rows, Terms.of(one), one.study.measure.cost, one.study.family, known)
     rows = []
     for part in asked.cells:
@@ -189,9 +191,10 @@ def _checked(sized: Sized, one: SizedTerm, measured: _Measured | str) -> Checked
 
 
 def _side_by_side(sized: Sized, name: str, cells: Sequence[Cell], measured: Sequence[_Measured]) -> CheckedTerm:
-    """What is predicted and what was measured, both quiet where both were in blocks enough, else neither.
+    """Return prediction and measurement, both quiet where both have enough blocks, else neither.
 
-    Beside neighbours a request takes a sixth more here, and how many of them each side had is no matter of the mix.
+
+    With neighbours a request costs a sixth more here, and their number on each side is not a property of the mix.
     """
 
     def predicted(moments: Moments | None) -> Interval:
@@ -210,7 +213,7 @@ def _side_by_side(sized: Sized, name: str, cells: Sequence[Cell], measured: Sequ
 
 
 def _total(parts: Sequence[Interval | None]) -> Interval | None:
-    """The sum of what is of several studies; None where one of them has none."""
+    """Return the sum over several studies; None where one of them has no value."""
     there = [one for one in parts if one is not None]
     return stats.total(there) if len(there) == len(parts) else None
 
@@ -221,6 +224,6 @@ def _in_phase(trial: Trial) -> float:
 
 
 def scaled(of: Interval, by: float) -> Interval:
-    """So many times an estimate, its interval with it."""
+    """Return an estimate and its interval, multiplied by `by`."""
     ends = sorted((of.low * by, of.high * by))
     return replace(of, estimate=of.estimate * by, low=ends[0], high=ends[1])

@@ -30,14 +30,14 @@ LEAST_RATE, MOST_RATE = 1e-6, 1e9
 MOST_TERMS = 200
 """Limit of the terms of a mix: to read and size one takes some 2 ms, and with the costs of a run more."""
 
-# Of a term; a check's study is called by it, and its directory.
+# Name of a term; a check's study and its directory have it too.
 _NAME = re.compile(r"\w[\w .-]*")
 
 A_MIX = 'a mix is a TOML file with a table for each kind of work: `[term.logins]` with `rate = "20 /s"`'
 DESCRIBED = "docs/size.md describes a mix under `tollbar size`; docs/mix.toml is an example"
 
 ITS_OWN = "nothing"
-"""What is taken off a term whose requests no other term has."""
+"""Value for a term from which no cell is subtracted, because no other term has its requests."""
 RESUMPTION = "resumption"
 USUAL_RESUMPTION = "ticket"
 
@@ -47,27 +47,27 @@ class Part:
     """A cell of a term."""
 
     wanted: Mapping[str, Value]
-    """What is said of it; settings that are not said are at their defaults."""
+    """Coordinates that the mix gives; other settings are at their defaults."""
     share: float
-    """How often it is performed in each operation of the term; below nought where it is taken off."""
+    """Number of times it is performed in each operation of the term; negative where it is subtracted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """So many operations a second of one kind."""
+    """Operations of one kind, at a rate per second."""
 
     name: str
     family: Family
     rate_per_s: float
     parts: tuple[Part, ...]
     at_once: float | None
-    """How many are under way at a time, where the mix says it."""
+    """Number of operations under way at a time, where the mix gives it."""
     resumed: float | None
     """The share of the connections that resume a session."""
 
     @property
     def main(self) -> Part:
-        """Its cell, or that of a full handshake."""
+        """Return the term's cell, or that of a full handshake."""
         return self.parts[0]
 
     @property
@@ -76,16 +76,16 @@ class Term:
 
     @property
     def null(self) -> Part | None:
-        """What is taken off."""
+        """Return the part that is subtracted."""
         return next((part for part in self.parts if part.share < 0), None)
 
     @property
     def is_asked(self) -> bool:
-        """Whether a load client asks for it, so that its server can have as much time to spare as the mix says."""
+        """Return true if a load client can request the term, so that its server can have the mix's idle time."""
         return self.is_served and self.family.load
 
     def words(self, utilisation: float) -> tuple[str, ...]:
-        """What `tollbar ask` is to be told for the costs of all its cells, on a core that is so busy."""
+        """Return the words of `tollbar ask` for the costs of all its cells, at a core's utilisation."""
         choices = dict.fromkeys(str(part.wanted["choice"]) for part in self.parts)
         names = dict.fromkeys(name for part in self.parts for name in part.wanted if name != "choice")
         values = {
@@ -100,21 +100,21 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """What is to be sized."""
+    """Workload mix to be sized."""
 
     path: Path
     terms: tuple[Term, ...]
     utilisation: float
     """The share of the cores' time that is to be used at most, all machines that are left being up."""
     survive: int
-    """How many machines may fail."""
+    """Number of machines that may fail."""
     cores_each: int | None
-    """Of a machine."""
+    """Number of cores of a machine."""
     policies: tuple[Policy, ...]
 
 
 def load_words(utilisation: float) -> tuple[str, str]:
-    """The load that a mix means: its clients are elsewhere, and its servers' core is so busy."""
+    """Return the load of a mix: clients on other machines, and the utilisation of the servers' core."""
     return f"utilisation={round(100 * utilisation)}%", "client=apart"
 
 
@@ -162,7 +162,11 @@ class _File(Wire):
 
 
 def read(path: Path) -> Mix:
-    """The mix of a file. Raises TollbarError: what, in which term, and the nearest right name."""
+    """Return the mix of a file.
+
+
+    Raises TollbarError with the fault, the term, and the nearest right name.
+    """
     said = _file(path)
     if not said.term:
         raise TollbarError("no term", where=str(path), hint="a table `[term.NAME]` for each kind of work")
@@ -183,7 +187,11 @@ def read(path: Path) -> Mix:
 
 
 def _file(path: Path) -> _File:
-    """Return the tables of a mix. Raises TollbarError; without a nearer hint it says where mixes are described."""
+    """Return the tables of a mix.
+
+
+    Raises TollbarError; without a nearer hint it names the page that describes mixes.
+    """
     text = read_text(path)
     # No TOML begins with a brace, and JSON that others write does.
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
@@ -216,7 +224,7 @@ def _term(name: str, said: _Term, where: str) -> Term:
     share = None
     if said.resumed is not None:
         percent = 100 * _as(units.share, said.resumed, f"{where}.resumed")
-        # A check asks for it in one cell, whose clients are so many of a hundred.
+        # A check measures one cell with this share of resuming clients, in whole percent.
         if not 0 <= percent <= 100 or abs(percent - round(percent)) > 1e-9:
             raise TollbarError(f"`{said.resumed}`: a whole percentage of 0 to 100", where=f"{where}.resumed")
         share = round(percent) / 100
@@ -243,7 +251,7 @@ def _term(name: str, said: _Term, where: str) -> Term:
 
 
 def _cell(family: Family, choice: str, setting: Said, place: Mapping[str, Value], where: str) -> dict[str, Value]:
-    """What is said of a cell, its values as cells have them."""
+    """Return the given coordinates of a cell, with values of the type that cells have."""
     cell = {"choice": _choice(family, choice, f"{where}.choice"), **place}
     cell |= _values(family, setting, f"{where}.setting")
     known = [name for name in at_defaults(family, cell) if name in family.settings]
@@ -300,5 +308,5 @@ def _as(read: Callable[[str], Read], said: str, where: str) -> Read:
 
 
 def every_part(terms: tuple[Term, ...]) -> Iterator[tuple[Term, Part]]:
-    """Each term with each of its cells."""
+    """Yield each term with each of its cells."""
     yield from ((term, part) for term in terms for part in term.parts)

@@ -1,6 +1,7 @@
-"""How many cores a mix takes, by the costs that runs measured: sums of rates times costs, with their intervals.
+"""Cores for a mix, from measured costs: sums of rates times costs, with their intervals.
 
-A cost is the CPU time of all that takes part, quiet; where a load client asks a server, of the server's side.
+
+A cost is the quiet CPU time of all parties; where a load client is used, of the server's side.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tollbar.results import Row, Run
 from tollbar.study import USUAL_USERS, default_load, is_paced
 
 _USUAL_SERVER = "embedded"
-# What users ask and how, which is no coordinate; by what a study's file calls it. Another of it is another cost.
+# Properties of users' requests that are not coordinates, by their names in a study file. Another value is another cost.
 _REQUESTS = {
     "get": "load.request.get",
     "unique_query": "load.request.unique",
@@ -39,19 +40,19 @@ _REQUESTS = {
 
 @dataclass(frozen=True)
 class SizedTerm:
-    """What a term takes."""
+    """Cores and memory of a term."""
 
     term: Term
     cells: tuple[Cell, ...]
     cores: Interval
     judged: Candidate
-    """What the mix's policies say of its cell."""
+    """Candidate with the rulings of the mix's policies on the term's cell."""
     memory_bytes: float | None
-    """Of all that are under way at once; None where an operation's is not known."""
+    """Memory of all operations under way at once; None where an operation's is not known."""
     swaps: tuple[Swap, ...]
     """The measured ones, as `swapping.in_order` has them."""
     is_at_load: bool
-    """Whether its servers, if it has any, had as much time to spare as the mix's will, and no client beside them."""
+    """True if its servers, if any, had the idle time of the mix's servers and no client on their core."""
 
     @property
     def cell(self) -> Cell:
@@ -60,18 +61,18 @@ class SizedTerm:
 
 @dataclass(frozen=True)
 class Sized:
-    """What a mix takes, or which of its cells were not measured."""
+    """Cores of a mix, or the cells that were not measured."""
 
     mix: Mix
     runs: tuple[Run, ...]
     terms: tuple[SizedTerm, ...] = ()
     cores: Interval | None = None
-    """Of all terms, at the mix's utilisation; None where a cell was not measured."""
+    """Cores of all terms, at the mix's utilisation; None where a cell was not measured."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """By term: the row of these runs that comes nearest, or why there is none."""
+    """Nearest row of these runs by unmeasured term, or the reason why there is none."""
 
     def share(self, of: SizedTerm) -> float | None:
-        """A term's part of all cores, both of the same moments; None where a cell was not measured."""
+        """Return a term's share of all cores, both of the same moments; None where a cell was not measured."""
         if self.cores is None:
             return None
         if of.cores.moments is self.cores.moments is Moments.QUIET:
@@ -81,7 +82,7 @@ class Sized:
         return own.estimate / every.estimate
 
     def machines(self, cores: float) -> int | None:
-        """How many of the mix's machines have so many cores, those that may fail included."""
+        """Return the number of the mix's machines for these cores, those that may fail included."""
         each = self.mix.cores_each
         if each is None or not math.isfinite(cores):
             return None
@@ -89,17 +90,18 @@ class Sized:
 
 
 def size(mix: Mix, runs: Sequence[Run], today: date) -> Sized:
-    """What a mix takes by these runs.
+    """Return the cores of a mix by these runs.
 
-    Raises TollbarError where they are of different machines, or one of unlike ones, have a term by several providers of
-    which none is its family's, or say that it costs nothing.
+
+    Raises TollbarError if the runs are of different machines, if one has unlike machines, if a term has several
+    providers of which none is its family's, or if a cost is not above zero.
     """
     _refuse_other_machines(runs)
     sources = [Source(run, one) for run in runs for one in run.studies if one.study.measure.cost != "client-cpu"]
     percent = round(100 * mix.utilisation)
     terms = tuple(_by_one_provider(mix, sources, term, percent) for term in mix.terms)
     wanted = [*every_part(terms)]
-    # What one study has is summed block by block: the study that has most of the mix's cells comes first.
+    # Cells of one study are summed block by block, so the study with most of the mix's cells comes first.
     held = {id(one): sum(1 for term, part in wanted if _rows(one, term, part, percent)) for one in sources}
     sources.sort(key=lambda one: -held[id(one)])
     found: list[SizedTerm] = []
@@ -138,9 +140,10 @@ def _refuse_other_machines(runs: Sequence[Run]) -> None:
 
 
 def _machines_of(run: Run) -> dict[str, Mapping[str, Any]]:
-    """What each machine of a run is that has a part of its costs.
+    """Return the fingerprint of each machine that has a part of a run's costs.
 
-    The lab's own has none where all is asked of web servers on a machine of their own, with all that they need.
+
+    The lab's own is left out if all cells are of web servers on a machine of their own.
     """
     found = {f"the role {role}": node["fingerprint"] for role, node in run.nodes.items()}
     is_elsewhere = "web" in run.nodes and all("server" in row.coordinates for one in run.studies for row in one.rows)
@@ -148,7 +151,7 @@ def _machines_of(run: Run) -> dict[str, Mapping[str, Any]]:
 
 
 def _machines_differ(one: Run, other: Run) -> list[str]:
-    """In what the machines of two runs differ, a line each; a role without one of its own is on the run's."""
+    """Return the differences between the machines of two runs; a role without a machine is on the run's."""
     found = machine.differences(one.fingerprint, other.fingerprint)
     for role in dict.fromkeys((*one.nodes, *other.nodes)):
         of_role = [run.nodes[role]["fingerprint"] if role in run.nodes else run.fingerprint for run in (one, other)]
@@ -157,7 +160,7 @@ def _machines_differ(one: Run, other: Run) -> list[str]:
 
 
 def _by_one_provider(mix: Mix, sources: Sequence[Source], term: Term, percent: int) -> Term:
-    """The term with a provider that has all its cells: the mix's, else its family's, else the only one."""
+    """Return the term with a provider that has all its cells: the mix's, else its family's, else the only one."""
     if "provider" in term.main.wanted:
         return term
     of_parts = [
@@ -176,7 +179,7 @@ def _by_one_provider(mix: Mix, sources: Sequence[Source], term: Term, percent: i
 
 
 def _rows(source: Source, term: Term, part: Part, percent: int) -> list[Row]:
-    """The rows of a study that are this cell and have a cost, those of the mix's load first, then the most usual."""
+    """Return the measured rows of a study that are this cell, those of the mix's load first, then the most usual."""
     if source.study_run.study.family.name != term.family.name:
         return []
     rows = [row for row in source.study_run.rows if not _differences(source, term, part, row)]
@@ -185,12 +188,12 @@ def _rows(source: Source, term: Term, part: Part, percent: int) -> list[Row]:
 
 
 def _is_as_meant(row: Row, percent: int) -> bool:
-    """Whether its server had as much time to spare as the mix's, and was woken for what came."""
+    """Return true if the row's server had the mix's idle time, and its client a core of its own."""
     return row.coordinates.get("utilisation") == percent and row.coordinates.get("client") == "apart"
 
 
 def _differences(source: Source, term: Term, part: Part, row: Row) -> dict[str, tuple[Value, Value]]:
-    """In what a row is another cell: what it has, and what is wanted. How many users ask, how often, is no matter."""
+    """Return the differences of a row from the wanted cell; the number of users and their rate are ignored."""
     there: Mapping[str, Value] = {"threads": 1, **row.coordinates}
     wanted: Mapping[str, Value] = {"threads": 1, **part.wanted}
     found = {name: (there.get(name, "–"), value) for name, value in wanted.items() if there.get(name) != value}
@@ -206,7 +209,7 @@ def _differences(source: Source, term: Term, part: Part, row: Row) -> dict[str, 
 
 
 def _other_requests(source: Source, term: Term) -> dict[str, tuple[Value, Value]]:
-    """In what a study's users ask otherwise than those of a question do."""
+    """Return the differences between a study's requests and the default ones."""
     load, usual = source.study_run.study.load, default_load(term.family)
     if load is None:
         return {}
@@ -272,7 +275,7 @@ def _wanted(asked: Sequence[Policy], term: Term, today: date) -> Wanted:
 
 
 def _memory(term: Term, cell: Cell) -> float | None:
-    """What all that are under way hold: a server's grows by itself, and what an operation adds is not known."""
+    """Return the memory of all operations under way; None for a server, whose memory per operation is not known."""
     if term.is_served:
         return None
     each = [float(trial.memory_bytes) for trial in cell.row.trials if trial.memory_bytes]

@@ -1,7 +1,7 @@
-"""Costs that are summed: a study's ledger, its cells, and a sum of rates times costs with its interval.
+"""Sums of costs: a study's ledger, its cells, and a sum of rates times costs with its interval.
 
-Cells of one study are summed block by block; what was measured in different studies is independent, and its variances
-add.
+
+Cells of one study are summed block by block; different studies are independent, and their variances add.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Cell:
     source: Source
     row: Row
     weight: float
-    """What a nanosecond of it adds to the cores: operations a second over 10⁹ and the utilisation."""
+    """Cores per nanosecond: operations a second over 10⁹ and the utilisation."""
 
 
 def summed(cells: Iterable[Cell], moments: Moments | None = None) -> Interval:
-    """The sum of these cells' costs, each times its weight: of these moments, or of the best that there were."""
+    """Return the weighted sum of these cells' costs, of these moments or of the best available."""
     by_source: dict[int, list[Cell]] = {}
     for cell in cells:
         by_source.setdefault(id(cell.source), []).append(cell)
@@ -52,7 +52,7 @@ def summed(cells: Iterable[Cell], moments: Moments | None = None) -> Interval:
 
 
 def _of_one_source(cells: Sequence[Cell], moments: Moments | None) -> list[Interval]:
-    """One sum over the blocks that all have; each by itself where there is none."""
+    """Return one sum over the blocks that all cells have; without such blocks, each cell by itself."""
     weights: dict[str, float] = {}
     for cell in cells:
         weights[cell.row.key] = weights.get(cell.row.key, 0.0) + cell.weight

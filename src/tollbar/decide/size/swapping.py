@@ -14,10 +14,10 @@ from tollbar.decide.size.mix import RESUMPTION, Term
 from tollbar.decide.size.summing import Cell, summed
 from tollbar.results import Row
 
-# How it was asked: no two of these are two choices.
+# Coordinates of the measurement's place: rows that differ in one are not two choices.
 PLACES = ("op", "provider", "server", *OF_A_LOAD)
 _LEAST_RATIO = 1e-9
-# The order of the table: what is certain to save, then what costs nothing that matters, then what may do either.
+# Order of the table: certain savings first, then free swaps, then open ones.
 _ORDER = (Verdict.SAVES, Verdict.FREE, Verdict.UNCLEAR, Verdict.COSTS)
 
 
@@ -27,7 +27,7 @@ class Swap:
 
     term: Term
     name: str
-    """What is changed: `choice` or a setting."""
+    """Changed coordinate: `choice` or a setting."""
     value: Value
     row: Row
     """In the place of the term's cell, or of that of a full handshake."""
@@ -38,7 +38,7 @@ class Swap:
     verdict: Verdict
     """On the term's cost with it, over that without."""
     judged: Candidate
-    """What the mix's policies say of it."""
+    """Candidate with the rulings of the mix's policies."""
 
 
 def in_order(swaps: Iterable[Swap]) -> tuple[Swap, ...]:
@@ -58,7 +58,7 @@ def _near_end(one: Swap) -> float:
 
 
 def swaps(wanted: Wanted, term: Term, cells: Sequence[Cell]) -> Iterator[Swap]:
-    """Each row beside the term's that differs from it in its choice or in one setting that decides something."""
+    """Yield each row that differs from the term's in its choice or in one setting that decides something."""
     family, own = term.family, cells[0]
     deciding = {"choice", *family.parameters, *(n for n, one in family.settings.items() if one.about)}
     deciding |= ruled_on(wanted)
@@ -77,14 +77,14 @@ def swaps(wanted: Wanted, term: Term, cells: Sequence[Cell]) -> Iterator[Swap]:
 
 
 def _changed(own: Row, other: Row) -> str | None:
-    """The one coordinate of both in which they differ; None where there is none, or several."""
+    """Return the one coordinate in which both rows differ; None where they differ in none or several."""
     both = [name for name in own.coordinates if name in other.coordinates]
     differing = [name for name in both if own.coordinates[name] != other.coordinates[name]]
     return differing[0] if len(differing) == 1 else None
 
 
 def _swapped(own: Row, other: Row, cell: Cell, name: str) -> Cell | None:
-    """What is to another cell of the term as `other` is to its `own`: of the cell's study, and with a cost."""
+    """Return the measured cell that differs from this one as `other` differs from `own`, in the same study."""
     at = cell.row.coordinates
     alike = {n: v for n, v in other.coordinates.items() if own.coordinates.get(n) == at.get(n)}
     rows = (
@@ -109,7 +109,8 @@ def _swap(wanted: Wanted, term: Term, cells: Sequence[Cell], others: Sequence[Ce
 
 
 def _verdict(cells: Sequence[Cell], others: Sequence[Cell], saved: Interval) -> Verdict:
-    """By the ratio of both sums, as of any two costs; where they are of several studies, by what is saved of the first.
+    """Return the verdict on the ratio of both sums; for cells of several studies, on the saved share of the first.
+
 
     The threshold and the noise are then the largest of these studies.
     """

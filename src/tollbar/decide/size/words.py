@@ -1,4 +1,4 @@
-"""What `size` answers: cores with their interval, machines, memory, each term's part, and what swaps would save."""
+"""Answer of `size`: cores with their interval, machines, memory, each term's part, and savings by swaps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TOLD = {
 
 
 def size_answer(sized: Sized, checked: Checked | None = None) -> Brief:
-    """All that is said of a mix."""
+    """Return the answer about a mix."""
     names = enumeration([term.name for term in sized.mix.terms])
     return Brief(
         f"How many cores for {names} ({sized.mix.path.name})?",
@@ -52,7 +52,7 @@ def size_answer(sized: Sized, checked: Checked | None = None) -> Brief:
 
 
 def questions(sized: Sized) -> tuple[str, ...]:
-    """The commands that measure what is missing."""
+    """Return the commands that measure the missing cells."""
     return tuple(
         shlex.join(["tollbar", "ask", term.family.name, *term.words(sized.mix.utilisation)])
         for term in sized.mix.terms
@@ -61,7 +61,7 @@ def questions(sized: Sized) -> tuple[str, ...]:
 
 
 def cores_words(cores: float) -> str:
-    """`2.41 cores`, `−0.032 cores`."""
+    """Return cores in words: `2.41 cores`, `−0.032 cores`."""
     return f"{_signed(cores)} cores"
 
 
@@ -72,7 +72,7 @@ def _ends(of: Interval) -> str:
 
 
 def _signed(value: float) -> str:
-    """Three figures, none of them as a power of ten."""
+    """Return a number with three figures, never as a power of ten."""
     size = abs(value)
     words = figure_words(size) if size >= 1 or not size else f"{size:.{2 - math.floor(math.log10(size))}f}"
     return f"{'−' if value < 0 else ''}{words}"
@@ -95,7 +95,7 @@ def _headline(sized: Sized) -> str:
 
 
 def _measured(checked: Checked | None) -> Iterator[str]:
-    """What a load at the mix's utilisation took beside the prediction."""
+    """Yield the sentence that compares a load at the mix's utilisation with the prediction."""
     total = checked.total if checked else None
     if total is None or total.sides is None:
         return
@@ -128,7 +128,7 @@ def _how(sized: Sized) -> Iterator[str]:
 
 
 def _has_client(one: SizedTerm) -> bool:
-    """Whether what asks its server is in its cost."""
+    """Return true if the term's cost includes the client of its server."""
     return one.term.is_served and any(cell.source.study_run.study.measure.cost == "cpu" for cell in one.cells)
 
 
@@ -278,7 +278,7 @@ def _notes(sized: Sized) -> Iterator[str]:
 
 
 def _unjudged(sized: Sized) -> Iterator[str]:
-    """What the mix's policies do not say of its terms, and what they say that a reader would not expect."""
+    """Yield the policies without a rule on the mix's terms, and rulings that a reader would not expect."""
     judging = {judged.policy.name for one in sized.terms for judged in one.judged.judged}
     silent = [f"`{policy.name}`" for policy in sized.mix.policies if policy.name not in judging]
     if silent and sized.terms:
@@ -299,7 +299,7 @@ def _is_paced(one: SizedTerm) -> bool:
 
 
 def _loads(one: SizedTerm) -> Iterator[str]:
-    """How its cells were asked, each way once: `30 % busy`."""
+    """Yield the loads of the term's cells, each once: `30 % busy`."""
     found: dict[str, None] = {}
     for at in (cell.row.coordinates for cell in one.cells):
         client = "" if at.get("client") == "apart" else " by a client on the server's core"
