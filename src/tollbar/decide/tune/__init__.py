@@ -1,7 +1,8 @@
-"""Tuning: a password hash's parameters to a time, with so many at once, above what policies ask for.
+"""Tuning: password hash parameters for a given time at a given concurrency, within the policies' limits.
 
-The time is elapsed time of one hash while so many are under way, on all that this process may use: where there are more
-than cores, each waits for the others. What is proposed was itself measured so.
+
+The time is elapsed time of one hash while that number is under way, on all cores that this process may use: with more
+hashes than cores, each waits for the others. Every proposal was itself measured so.
 """
 
 from tollbar.decide.tune.algorithms import ALGORITHMS, Algorithm, Parameters

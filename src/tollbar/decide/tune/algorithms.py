@@ -1,6 +1,7 @@
-"""Password hashes by their parameters: what work they ask for, and which parameters ask for about so much.
+"""Password hashes by their parameters: the work of parameters, and parameters for an amount of work.
 
-Time is in proportion to the work while memory is as quick to reach; how far that holds is measured, not assumed.
+
+Time is in proportion to the work while memory is equally fast; the deviation is measured, not assumed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 Parameters = Mapping[str, int]
 
-# Of what is asked for, by how much the work of parameters may differ from it where their grain is that fine.
+# Accepted work of parameters as a share of the requested work, where their grain is fine enough.
 BELOW, ABOVE = 0.98, 1.01
 # r below 8 makes scrypt's blocks smaller than is usual; beyond these there is nothing that smaller ones do not reach.
 R_FROM, R_TO = 8, 64
@@ -20,22 +21,22 @@ KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """What is known of a password hash by its parameters."""
+    """Password hash by its parameters."""
 
     work: Callable[[Parameters], float]
     """In units of its own."""
     rule: str
-    """What the work is in proportion to, for people."""
+    """Quantity to which the work is proportional, in words."""
     near: Callable[[float, float], Iterator[Parameters]]
-    """Parameters of about so much work and at most so many bytes of memory each, the ones to prefer first."""
+    """Parameters of about this work and at most these bytes of memory each, in order of preference."""
     moved: Callable[[Parameters], float] | None = None
     """Bytes that a guess reads and writes of memory; None: it needs none that caches have not."""
     shape: Callable[[Parameters], int] = lambda _: 0
-    """Parameters of one shape take longer the more work they ask for; of two shapes, the less work may take longer."""
+    """Shape of parameters: within one shape more work takes longer; between two shapes less work may take longer."""
 
 
 def _argon2id(work: float, most_bytes: float) -> Iterator[Parameters]:
-    """RFC 9106, section 4: as much memory as there may be, then as many passes as the time allows."""
+    """Yield parameters by RFC 9106, section 4: as much memory as possible, then as many passes as the time allows."""
     for passes in range(1, MOST_PASSES + 1):
         memory_kib = int(ABOVE * work / passes / KIB)
         # Round numbers, within the precision that is asked for.
@@ -46,7 +47,7 @@ def _argon2id(work: float, most_bytes: float) -> Iterator[Parameters]:
 
 
 def _scrypt(work: float, most_bytes: float) -> Iterator[Parameters]:
-    """What is near enough, with the most memory first, then with r nearest to 8; then what asks for less work."""
+    """Yield parameters near the work, with the most memory first, then with r nearest to 8; then those with less work."""
     found = [
         {"n": 1 << power, "r": r, "p": p}
         for power in range(1, 25)
@@ -63,7 +64,7 @@ def _scrypt_work(one: Parameters) -> float:
 
 
 def _bcrypt(work: float, _: float) -> Iterator[Parameters]:
-    # Its grain is a factor of two: what is a little above will be found to be by measuring it.
+    # Its grain is a factor of two, so a cost slightly above is left to the measurement.
     yield {"cost": max(1, int(ABOVE * work).bit_length() - 1)}
 
 

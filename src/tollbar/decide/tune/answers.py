@@ -1,4 +1,4 @@
-"""Questions and answers of a tuning: what is to be found, what was measured, and parameters or the reason for none."""
+"""Questions and answers of a tuning: the requirements, the measurements, and parameters or the reason for none."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tollbar.decide.tune.together import Elapsed
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be found."""
+    """Requirements of a tuning."""
 
     wanted: Wanted
     within_s: float
-    """How long one hash may take, while so many are under way."""
+    """Longest accepted time of one hash at this concurrency."""
     at_once: int
     memory_bytes: float
-    """What all of them may take together."""
+    """Memory for all hashes together."""
     memory_by: str
-    """What says so."""
+    """Origin of the memory limit."""
     limits: Limits
     choices: tuple[Choice, ...]
     providers: tuple[Provider, ...]
@@ -37,17 +37,17 @@ class Asked:
 
     @property
     def each_bytes(self) -> float:
-        """What one of them may take."""
+        """Return the memory for one hash."""
         return self.memory_bytes / self.at_once
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One set of parameters, and how long a hash with them took."""
+    """Measured time of a hash with one set of parameters."""
 
     parameters: Parameters
     memory_bytes: int
-    """Of one; 0: not worth saying."""
+    """Memory of one hash; 0: negligible."""
     elapsed: Elapsed
 
 
@@ -58,16 +58,16 @@ class Tuned:
     choice: Choice
     provider: Provider
     candidate: Candidate
-    """What the policies say of it: that it meets them, or that it cannot be said."""
+    """Candidate with the rulings of the policies: met or open."""
     standing: Standing
     measured: Measured
     is_near: bool
-    """Whether it takes nearly the time asked for; its grain may be too coarse, or its memory come to an end."""
+    """True if a hash takes nearly the requested time; a coarse grain or the memory limit may prevent it."""
     beyond: Measured | None
     """The least that was measured and takes longer than the time asked for."""
     guesses: Guesses
     points: tuple[Measured, ...] = ()
-    """All that was measured of it with so many at once, in order."""
+    """Measurements of the choice at this concurrency, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +78,22 @@ class Missed:
     candidate: Candidate | None = None
     """With the least parameters that meet the policies; or with its defaults, where none do."""
     measured: Measured | None = None
-    """How long the least parameters take, which is too long."""
+    """Time of the smallest allowed parameters, which is too long."""
     needs_bytes: int | None = None
-    """What the least parameters need of memory for so many at once, which is too much."""
+    """Memory that the smallest parameters need at this concurrency, which is too much."""
     reason: str | None = None
-    """Why nothing could be measured."""
+    """Reason why nothing could be measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What was found: what an attacker gets least of stands first."""
+    """Results of a tuning, those with the fewest guesses for an attacker first."""
 
     asked: Asked
     tuned: tuple[Tuned, ...]
-    """What meets the policies."""
+    """Results that meet the policies."""
     unsaid: tuple[Tuned, ...]
-    """What breaks no rule, and something is missing to say more."""
+    """Results that break no rule, but miss a fact that a ruling needs."""
     missed: tuple[Missed, ...]
     nearest: Missed | None = field(default=None)
-    """Where nothing is found: what takes the least time too long."""
+    """Choice that exceeds the time by the least, if nothing is found."""

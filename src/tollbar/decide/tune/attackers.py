@@ -1,4 +1,4 @@
-"""What an attacker gets: guesses a second on a card, as published and as its memory could feed. Never merged."""
+"""Guesses a second of an attacker's card, as published and as its memory could feed; the two are never merged."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Card(Wire):
 
     title: str
     bytes_per_second: float
-    """Of its memory."""
+    """Bandwidth of the card's memory."""
     source: str
     seen: date
     checked: bool
 
 
 class Moved(Wire):
-    """How many bytes a guess reads and writes, and who says so."""
+    """Bytes that a guess reads and writes, with the source."""
 
     rule: str
     source: str
@@ -46,10 +46,10 @@ class Rate(Wire):
     per_second: float
     source: str
     dated: date | None = None
-    """Of the publication, where it has one."""
+    """Date of the publication, if it has one."""
     seen: date
     checked: bool
-    """Whether the source was read, or is known by what others quote of it."""
+    """True if the source was read, false if it is known by quotations."""
 
 
 class Attackers(Wire):
@@ -62,19 +62,23 @@ class Attackers(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """What an attacker gets of one choice with its parameters, in guesses a second on one card."""
+    """Guesses a second of an attacker against one choice with its parameters, on one card."""
 
     card: Card
     published: float | None
     """The fastest that was published, scaled by the work; None: nothing was."""
     rate: Rate | None
     by_memory: float | None
-    """What the card's memory could feed; None: a guess needs none to speak of."""
+    """Guesses that the card's memory could feed; None: memory is no limit."""
 
 
 @cache
 def attackers() -> Attackers:
-    """What the file says. Raises TollbarError for a rate of a card or a choice that is not known."""
+    """Return the cards and rates of the file.
+
+
+    Raises TollbarError for a rate of an unknown card or choice.
+    """
     found = read(FILE, Attackers)
     for rate in found.rate:
         for kind, name, known in (("card", rate.card, found.card), ("choice", rate.choice, ALGORITHMS)):
@@ -86,7 +90,7 @@ def attackers() -> Attackers:
 
 
 def guesses(family: Family, choice: str, parameters: Parameters, card: str) -> Guesses:
-    """What the card makes of one choice with these parameters."""
+    """Return the card's guesses against one choice with these parameters."""
     known, algorithm = attackers(), ALGORITHMS[choice]
 
     def scaled(rate: Rate) -> float:

@@ -1,4 +1,4 @@
-"""Parameters of a password hash that take as long as is asked for, with so many at once, and meet the policies."""
+"""Search for parameters of a password hash that take a given time at a given concurrency and meet the policies."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tollbar.study.plan import Cell
 FAMILY = "password-hash"
 DEFAULT_POLICY = "owasp-password-storage-*"
 DEFAULT_PROVIDERS = ("libcrypto", "aws-lc", "rustcrypto")
-# A proposal is aimed in the middle of what is near enough, which is from so much below the time asked for up to it.
+# A proposal is near enough if it takes at most this share less than the requested time; the search aims at the middle.
 NEAR, AIM = 0.05, 0.975
-# How long is measured at least, and how many hashes of each runner.
+# Shortest measurement, and number of hashes of each runner.
 LEAST_S, EACH = 2.5, 10
-# What memory costs at another size takes two to five measurements to find; noise never settles.
+# The cost of memory at another size takes two to five measurements to find, and noise never settles.
 MOST_MEASUREMENTS = 8
-# Of the answer: after each that does not fit, one step less work is tried.
+# Largest number of confirmations of the answer: after each that does not fit, one step less work is tried.
 MOST_CONFIRMATIONS = 3
 # Other programs at work make a hash take longer: up to twice as long where they want each core that hashes want.
 BUSY = 2.0
@@ -53,7 +53,11 @@ def asked(
     today: date | None = None,
     seed: int = 0,
 ) -> Asked:
-    """What is to be found, from words. Raises TollbarError with the nearest choice, policy or provider."""
+    """Return the requirements of a tuning from words.
+
+
+    Raises TollbarError with the nearest choice, policy or provider.
+    """
     names = list(policy_names) or [max(name for name in policies.shipped() if name.startswith(DEFAULT_POLICY[:-1]))]
     said = wanted(FAMILY, names, today=today, standing=LEAST_STANDING)
     policies.refuse_silent(said.policies, FAMILY)
@@ -86,13 +90,17 @@ def asked(
 
 
 def tune(asked: Asked) -> Iterator[Tuned | Missed]:
-    """What is found of each choice, as it is found. Measures, and leaves no process behind."""
+    """Yield the result of each choice as it is found.
+
+
+    Measures, and leaves no process behind.
+    """
     for choice in asked.choices:
         yield _tuned(asked, choice)
 
 
 def of(asked: Asked, found: Iterable[Tuned | Missed]) -> Tuning:
-    """All of it in its order."""
+    """Return the sorted results."""
     all_of_it = list(found)
     tuned = sorted((one for one in all_of_it if isinstance(one, Tuned)), key=_guessed)
     missed = tuple(one for one in all_of_it if isinstance(one, Missed))
@@ -115,7 +123,7 @@ def _tuned(asked: Asked, choice: Choice) -> Tuned | Missed:
     leasts = _leasts(asked, choice)
     if not leasts:
         return Missed(choice, candidate(asked.wanted, _cell(asked, choice, {})))
-    # Of those that need least memory: all of them may need more than there is.
+    # Shapes that fit into memory come first, because all of them may need more than there is.
     leasts = {shape: one for shape, one in leasts.items() if choice.memory_bytes(one) <= asked.each_bytes} or leasts
     floor = next(iter(leasts.values()))
     least = candidate(asked.wanted, _cell(asked, choice, floor))
@@ -136,7 +144,7 @@ def _fitted(
 ) -> Tuned | Missed:
     work_of = ALGORITHMS[choice.name].work
     floor = next(iter(leasts.values()))
-    # Of one hash by itself, until it was measured with so many at once.
+    # Until a measurement at this concurrency, the time is estimated from one hash by itself.
     expected_s = alone_s * max(1.0, asked.at_once / asked.limits.cores.amount)
     work = work_of(floor) * AIM * asked.within_s / expected_s
     parameters: Parameters | None = next(_proposals(asked, choice, work), floor)
@@ -179,10 +187,12 @@ def _confirmations(
     best: Measured,
     points: Sequence[Measured],
 ) -> list[Measured]:
-    """Measure again, with fresh processes, until it fits: first what fitted best, then a step less work each time.
+    """Return repeated measurements with fresh processes, the best fit first, then a step less work each time.
 
-    The search ends at a measurement that fits, which is too short more often than too long. Nothing picks the second.
-    The last of these is the answer, or does not fit because no less work is allowed or the tries are used up.
+
+    The search ends at a measurement that fits, which is too short more often than too long; nothing selects the
+    repetition. The last of these is the answer, or does not fit because no less work is allowed or the tries are used
+    up.
     """
     found: list[Measured] = []
     parameters: Parameters | None = best.parameters
@@ -214,11 +224,12 @@ def _lower(
 def _next(
     asked: Asked, choice: Choice, leasts: Mapping[int, Parameters], points: Sequence[Measured]
 ) -> Parameters | None:
-    """What to measure next, between what fits and what does not; None: there is nothing between.
+    """Return the next parameters to measure, between fits and misses; None: nothing is between them.
 
-    Within a shape time is taken to be in proportion to the work, or, between two measurements, a power of it. Where the
-    least of a shape takes too long, or the most of it not long enough, there are others; what is too long is measured
-    again before its shape is left, unless it takes so long that other programs alone are no reason.
+
+    Within a shape time is taken to be proportional to the work, or, between two measurements, a power of it. If the
+    smallest of a shape takes too long, or its largest not long enough, other shapes follow. Too long a measurement is
+    repeated before its shape is left, unless other programs alone cannot explain it.
     """
     algorithm, aim_s = ALGORITHMS[choice.name], AIM * asked.within_s
     quickest = _quickest(points)
@@ -246,7 +257,7 @@ def _next(
 
 
 def _quickest(points: Sequence[Measured]) -> Sequence[Measured]:
-    """Each set of parameters once, by its quickest measurement: other programs only make it longer."""
+    """Return each set of parameters once, by its fastest measurement: other programs only make it longer."""
     found: dict[frozenset[tuple[str, int]], Measured] = {}
     for one in points:
         at = frozenset(one.parameters.items())
@@ -255,15 +266,15 @@ def _quickest(points: Sequence[Measured]) -> Sequence[Measured]:
 
 
 def _bracket(asked: Asked, known: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Of pairs of work and time, the nearest below and above the time asked for."""
+    """Return the pairs of work and time nearest below and above the requested time."""
     below = max((one for one in known if one[1] <= asked.within_s), default=(0.0, 0.0))
     above = min((one for one in known if one[1] > asked.within_s), default=(inf, inf))
-    # Where less work took longer, one of them was disturbed.
+    # If less work took longer, one of the two was disturbed.
     return (below, above) if below[0] < above[0] else ((0.0, 0.0), (inf, inf))
 
 
 def _proposals(asked: Asked, choice: Choice, work: float) -> Iterator[Parameters]:
-    """Parameters that ask for about so much work and that the policies do not refuse, the ones to prefer first."""
+    """Yield parameters of about this work that the policies do not refuse, in order of preference."""
     settings = asked.family.settings
     for one in ALGORITHMS[choice.name].near(work, asked.each_bytes):
         bounds = ((settings[name], value) for name, value in one.items())
@@ -272,7 +283,7 @@ def _proposals(asked: Asked, choice: Choice, work: float) -> Iterator[Parameters
 
 
 def _leasts(asked: Asked, choice: Choice) -> Mapping[int, Parameters]:
-    """Of each shape the least parameters that are named and not refused, by a policy or the family; the least first."""
+    """Return the smallest allowed parameters of each shape that a policy or the family names, the smallest first."""
     named = [level.at_least for level in choice.levels if level.at_least]
     named += [
         {name: int(asked.family.settings[name].read(value)) for name, value in one.items()}
@@ -300,7 +311,7 @@ def _cell(asked: Asked, choice: Choice, parameters: Parameters) -> Mapping[str, 
 
 
 def _fastest(asked: Asked, choice: Choice, floor: Parameters) -> tuple[Provider, float] | str:
-    """The provider that hashes fastest by itself and is proved to hash right, and its CPU seconds; or why none does."""
+    """Return the fastest provider that is proved to hash correctly, and its CPU seconds; or the reason why none does."""
     found: list[tuple[float, Provider]] = []
     reasons: list[str] = []
     for provider in asked.providers:
@@ -320,7 +331,11 @@ def _fastest(asked: Asked, choice: Choice, floor: Parameters) -> tuple[Provider,
 
 
 def measure(asked: Asked, choice: Choice, provider: Provider, parameters: Parameters) -> Measured:
-    """How long one hash takes with these parameters while so many are under way. Raises Stopped."""
+    """Return the measured time of one hash with these parameters at this concurrency.
+
+
+    Raises Stopped.
+    """
     command, task = _work(asked, choice, provider, parameters)
     found = together.elapsed(command, task, asked.at_once, max(LEAST_S, EACH * asked.within_s))
     return Measured(parameters, choice.memory_bytes(parameters), found)

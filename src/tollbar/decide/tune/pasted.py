@@ -13,9 +13,9 @@ from tollbar.decide.tune.algorithms import Parameters
 
 PLACES = ("PHC string", "Django", "Spring Security", "Keycloak")
 
-# Salt and hash of so many bytes, as is usual; of SHA-1 a longer one would be a second block, and twice the work.
+# Usual bytes of salt and hash; a longer one of SHA-1 would be a second block, and twice the work.
 _SALT, _HASH, _HASH_OF_SHA_1 = 16, 32, 20
-# Keycloak derives 64 bytes whatever the digest (`Pbkdf2PasswordHashProvider`), which are so many of its blocks.
+# Keycloak derives 64 bytes whatever the digest (`Pbkdf2PasswordHashProvider`): the number of blocks of each.
 _BLOCKS_OF_KEYCLOAK = {"pbkdf2-sha-1": 4, "pbkdf2-sha-256": 2, "pbkdf2-sha-512": 1}
 _PBKDF2 = {
     "pbkdf2-sha-1": ("pbkdf2-sha1", "PBKDF2SHA1PasswordHasher", "PBKDF2WithHmacSHA1", "pbkdf2"),
@@ -25,7 +25,7 @@ _PBKDF2 = {
 
 
 def pasted(choice: str, parameters: Parameters) -> Mapping[str, str | None]:
-    """What to paste where, in the order of `PLACES`; None: there is no such hash there."""
+    """Return the text to paste in each of `PLACES`; None: the place does not support the hash."""
     if choice in _PBKDF2:
         texts = _pbkdf2(choice, parameters["iterations"])
     else:
@@ -46,7 +46,7 @@ def _argon2id(one: Parameters) -> tuple[str | None, ...]:
 
 def _scrypt(one: Parameters) -> tuple[str | None, ...]:
     n, r, p = one["n"], one["r"], one["p"]
-    # OpenSSL refuses more than 32 MiB unless it is told how much there may be.
+    # OpenSSL refuses more than 32 MiB unless a limit is passed.
     most = 128 * r * (n + p + 2)
     return (
         f"$scrypt$ln={n.bit_length() - 1},r={r},p={p}",

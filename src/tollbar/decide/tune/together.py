@@ -1,6 +1,7 @@
-"""So many hashes at once: as many runners, each of which begins the next hash as soon as it has ended one.
+"""Concurrent hashes: one runner for each, which begins the next hash as soon as one has ended.
 
-They are kept on no core, and so have all that this process may use, as the threads of a server would.
+
+The runners are not pinned, and so have all cores of this process, as the threads of a server would.
 """
 
 from __future__ import annotations
@@ -16,38 +17,46 @@ from typing import Any
 from tollbar.core.records import ChunkRecord
 from tollbar.core.runner import Session
 
-# Each of them is a process, a guard, and pipes whose size the kernel lets a user raise for some sixty in all.
+# Each is a process, a guard, and pipes whose size the kernel lets a user raise for about sixty in all.
 MOST_AT_ONCE = 48
 READY_LIMIT_S = 120.0
 HASH_LIMIT_S = 120.0
-# Of each runner: fewer would mostly be beginnings and ends.
+# Fewest hashes of each runner: fewer would mostly be beginnings and ends.
 FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Elapsed:
-    """How long one hash takes while so many are under way."""
+    """Measured time of one hash at a concurrency."""
 
     at_once: int
     hashes: int
-    """How many it is of."""
+    """Number of hashes measured."""
     median_s: float
     p95_s: float
     cpu_s: float
     """CPU time of one, on average."""
     cores: float
-    """Of how many cores the hashes had the time, on average."""
+    """Average number of cores whose time the hashes had."""
 
 
 def alone_s(command: tuple[str, ...], task: Mapping[str, Any]) -> float:
-    """CPU seconds of one hash by itself, as the runner's warm-up finds it. Raises Stopped."""
+    """Return the CPU seconds of one hash by itself, as the runner's warm-up finds it.
+
+
+    Raises Stopped.
+    """
     with Session(command, task) as session:
         ready = session.ready(READY_LIMIT_S)
         return ready.operation_ns / 1e9 or session.advance(0.0, 1, HASH_LIMIT_S).cpu_ns / 1e9
 
 
 def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
-    """Has so many hash at once, for so long and at least `FEWEST` each. Raises Stopped; leaves nothing behind."""
+    """Return the times of `at_once` concurrent hashes, measured for `for_s` and at least `FEWEST` each.
+
+
+    Raises Stopped; leaves nothing behind.
+    """
     with ExitStack() as runners:
         sessions = [runners.enter_context(Session(command, task)) for _ in range(at_once)]
         with ThreadPoolExecutor(at_once) as threads:

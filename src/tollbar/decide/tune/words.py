@@ -1,4 +1,4 @@
-"""What `tune` answers: parameters that take as long as may be, and what an attacker gets of each."""
+"""Answer of `tune`: parameters for the requested time, and an attacker's guesses against each."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tollbar.report.coordinates import Form, named_value
 from tollbar.report.numbers import figure_words, percent_of
 from tollbar.report.standings import standing_words
 
-# Of the cores that the hashes could have had: below this other programs were at work as well.
+# Share of the available cores below which other programs were at work as well.
 QUIET = 0.9
 
 
 def tune_answer(found: Tuning) -> Brief:
-    """All that is said of a tuning."""
+    """Return the answer about a tuning."""
     asked = found.asked
     names = enumeration([f"`{policy.name}`" for policy in asked.wanted.policies])
     tables = [_table(asked, "meets" if found.unsaid else "", found.tuned), _table(asked, "cannot say", found.unsaid)]
@@ -47,12 +47,12 @@ def tune_answer(found: Tuning) -> Brief:
 
 
 def parameter_words(family: Family, parameters: Parameters) -> str:
-    """`memory 46 MiB, passes 1, lanes 1`."""
+    """Return parameters in words: `memory 46 MiB, passes 1, lanes 1`."""
     return ", ".join(named_value(family, name, value, Form.QUESTION) for name, value in parameters.items())
 
 
 def rate_words(rate: Rate) -> str:
-    """Who published a rate, and how it was seen."""
+    """Return the publisher of a rate, and whether the source was read."""
     dated = f", {rate.dated}" if rate.dated else ""
     return f"{rate.source}{dated}; {'read' if rate.checked else 'seen'} {rate.seen}"
 
@@ -80,7 +80,7 @@ def _headline(found: Tuning) -> str:
         card = first.guesses.card.title
         said = f"{took}, and leaves an attacker {guesses} a second on a {card}, by what was published"
         other = _first_by_memory(found)
-        # Where the first is bounded by memory too: what is not would be told by what it was not held to.
+        # Compare by memory only if the first is bounded by memory too.
         if other is not None and other is not first and first.guesses.by_memory:
             return f"{said}; by memory bandwidth {other.choice.title} leaves the fewest."
         return f"{said}."
@@ -98,7 +98,7 @@ def _headline(found: Tuning) -> str:
 
 
 def _first_by_memory(found: Tuning) -> Tuned | None:
-    """What leaves the fewest guesses by what a card's memory could feed; None where that bounds fewer than two."""
+    """Return the result with the fewest guesses by memory; None where memory bounds fewer than two."""
     fed = [(one.guesses.by_memory, one) for one in found.tuned if one.guesses.by_memory]
     return min(fed, key=lambda pair: pair[0])[1] if len(fed) > 1 else None
 
@@ -128,7 +128,7 @@ def _how(found: Tuning) -> Iterator[str]:
 
 
 def figure_cores(cores: float) -> str:
-    """`2 cores`, `1.5 cores`."""
+    """Return cores in words: `2 cores`, `1.5 cores`."""
     return counted(int(cores), "core") if cores == int(cores) else f"{cores:.2g} cores"
 
 
@@ -273,5 +273,5 @@ def _warnings(found: Tuning) -> Iterator[str]:
 
 
 def was_contended(asked: Asked, elapsed: Elapsed) -> bool:
-    """Whether the hashes had fewer cores than they could have had."""
+    """Return true if the hashes had fewer cores than they could have had."""
     return elapsed.cores < QUIET * min(asked.at_once, asked.limits.cores.amount)
