@@ -1,6 +1,7 @@
-"""Upgrades: two builds of one thing, found or fetched; what is asked of both; and what became dearer, cheaper or new.
+"""Upgrades: two builds of one thing, found or fetched; their common questions; and their changes.
 
-It measures nothing itself, and takes its ratios from the judge.
+
+It measures nothing itself, and takes its ratios from the analysis.
 """
 
 from tollbar.decide.upgrade.changed import Change, Kind, Upgrade, upgrade

@@ -1,4 +1,4 @@
-"""Other builds of servers and runtimes: each a server or a platform that stands beside the one of the system."""
+"""Other builds of servers and runtimes: each becomes a server or a platform next to the system's."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ libraries={libraries}
 export GOTOOLCHAIN=local ${{libraries:+"LD_LIBRARY_PATH=$libraries"}}
 exec {program} "$@"
 """
-# Where a package has the libraries that its own programs are linked with.
+# Folders of a package with the libraries of its programs.
 _LIBRARY_FOLDERS = ("usr/lib", "usr/lib/*-linux-gnu*")
-# Of a path, its end: sockets lie in folders that have a server's name, and the path of one has at most 107 letters.
+# Longest end of a path in a name: sockets lie in folders with a server's name, and a socket's path has at most 107
+# characters.
 _MOST_LETTERS = 32
 
 Build = TypeVar("Build", Server, Platform)
 
 
 def server_in(place: Path, said: str) -> Server | None:
-    """The server that this file is, or that lies in this folder, as a server of its own; None where there is none.
+    """Return the server in this file or folder as a server of its own; None where there is none.
 
-    It has its own programs and folders; what does not lie there is what the system has. Raises TollbarError.
+
+    Its own programs and folders are used; missing ones are the system's. Raises TollbarError.
     """
     for server in servers.all_servers().values():
         program = _program(place, [name for one in server.components for name in one.programs])
@@ -59,10 +61,11 @@ def server_in(place: Path, said: str) -> Server | None:
 
 
 def runtime_in(place: Path, said: str) -> tuple[str, str, Path] | None:
-    """The runtime that this file is, or that lies in this folder: its platform, the spec of its build, and its program.
+    """Return the runtime in this file or folder: its platform, the spec of its build, and its program; None for no
+    runtime.
 
-    None where there is none. Its runner is built by it, by what lies beside it, and by the system's other programs.
-    Raises TollbarError.
+
+    Its runner is built with it, with programs next to it, and with the system's others. Raises TollbarError.
     """
     for platform in runners.all_platforms().values():
         program = _program(place, [platform.runtime]) if platform.runtime else None
@@ -104,8 +107,11 @@ def side_by_side(*libraries: Path) -> Path:
 
 
 def _of(name: str, found: Build, said: str) -> Build:
-    """The build, which is one of the server or platform of this name. Raises TollbarError where its own name is
-    taken."""
+    """Return the build, after a check that it is one of the named server or platform.
+
+
+    Raises TollbarError where its own name is taken.
+    """
     if found.build_of != name:
         what = f"a build of {name} would be called `{found.name}`, as what is in {found.folder}"
         raise TollbarError(what, where=said, hint="name the build by its path, or leave that folder off TOLLBAR_PATH")
@@ -117,7 +123,7 @@ def _described(file: Path) -> dict[str, Any]:
 
 
 def _stand_beside(source: Path, name: str, file: str, made: Mapping[str, Any]) -> None:
-    """A copy of a folder of data under this name, with another description, on the search path of this process."""
+    """Copy a folder of data under this name, with another description, onto the search path of this process."""
     root = kept_folder("builds", name)
     folder = root / source.parent.name / name
     shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
@@ -129,7 +135,7 @@ def _stand_beside(source: Path, name: str, file: str, made: Mapping[str, Any]) -
 
 
 def _program(place: Path, names: Sequence[str]) -> Path | None:
-    """The program of one of these names, or with a version after it, that this file is or that lies in this folder."""
+    """Return the program with one of these names, or a version after it, that is this file or lies in this folder."""
     alike = re.compile(rf"({'|'.join(map(re.escape, names)) or '(?!)'})[\d.]*")
     if os.path.isfile(place):
         return place.absolute() if alike.fullmatch(place.name) and os.access(place, os.X_OK) else None
@@ -140,30 +146,30 @@ def _program(place: Path, names: Sequence[str]) -> Path | None:
 
 
 def _beside(program: Path, names: Sequence[str]) -> list[str]:
-    """These programs by their paths where they lie beside this one; else by their names."""
+    """Return the paths of these programs that lie next to this one; without any, their names."""
     found = [str(program.parent / name) for name in names if os.path.isfile(program.parent / name)]
     return found or [*names]
 
 
 def _root(program: Path, place: Path) -> Path:
-    """What stands for `/`, or for the prefix, of what this program was built with."""
+    """Return the folder that replaces `/`, or the prefix, of the program's build."""
     return place.absolute() if os.path.isdir(place) else program.parent.parent
 
 
 def _moved(folders: Sequence[str], root: Path) -> list[str]:
-    """Those of these folders that are there with this root, or by the last of their names in it."""
+    """Return the folders that exist under this root, by their path or their last name."""
     tried = [root / end for folder in folders for end in (folder.lstrip("/"), Path(folder).name)]
     return [str(path) for path in dict.fromkeys(tried) if path.is_dir()]
 
 
 def _libraries(root: Path) -> str:
-    """The folders of libraries that an unpacked package has, as the loader takes them."""
+    """Return the library folders of an unpacked package, as a search path for the loader."""
     found = [path for pattern in _LIBRARY_FOLDERS for path in sorted(root.glob(pattern)) if any(path.glob("lib*.so*"))]
     return os.pathsep.join(map(str, found))
 
 
 def _slug(said: str) -> str:
-    """What was said, as the name of a folder; of what is named by its path, another for each place that it may mean."""
+    """Return the name of a folder for a build; one for a path has a digest, so that two places never share it."""
     readable = re.sub(r"[^A-Za-z0-9.+~=@_-]+", "-", said).strip("-.")
     if os.sep not in said:
         return readable

@@ -1,4 +1,4 @@
-"""What an upgrade changed: each row of the new build beside that of the old one, and defaults beside the library."""
+"""Changes of an upgrade: each row of the new build relative to the old one, split into defaults and library."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tollbar.results import Row
 
 
 class Kind(StrEnum):
-    """What became of a row."""
+    """Kind of change of a row."""
 
     DEARER = "dearer"
     CHEAPER = "cheaper"
@@ -52,14 +52,14 @@ _OF_VERDICT: Mapping[Verdict, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row of both builds."""
+    """Row of both builds."""
 
     study: StudyJudgement
     kind: Kind
     toll: Toll
     """The new build's against the old one's."""
     reason: str | None = None
-    """Why it is not measured, or is new or gone, in the words of the build that lacks it."""
+    """Reason why the row is not measured, or is new or gone, in the words of the build without it."""
 
     @property
     def row(self) -> Row:
@@ -76,23 +76,23 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A change by default, taken apart: the library's, and what the new defaults add."""
+    """Change by default, split into the library's part and that of the new defaults."""
 
     study: StudyJudgement
     found: FactorsResult
-    """Its cells: the old one by default, the new one so, the old one held, the new one held."""
+    """Result with four cells: the old and the new build by default, and both with the old build's settings."""
     negotiated: tuple[str, ...]
-    """Of each cell: what client and server agreed on, as read from the wire; or the parameters that were taken."""
+    """Parameters of each cell: negotiated by client and server, as read from the wire, or used."""
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """What became of all that changed as shipped, of the library's part, and of the rest."""
+        """Return the kinds of the change as shipped, of the library's part, and of the rest."""
         return tuple(_OF_VERDICT[verdict] for verdict in self.found.split.verdicts) if self.found.split else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """All that is said of one."""
+    """Comparison of two builds."""
 
     old: Thing
     new: Thing
@@ -106,22 +106,23 @@ class Upgrade:
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Questions that were not asked of either build, each with the reason."""
     among: int = 1
-    """How many comparisons hold together: each interval is of so much more confidence."""
+    """Number of comparisons that hold together, for which the intervals are widened."""
 
     @property
     def what(self) -> str:
-        """What is upgraded, in a word."""
+        """Return one word for the upgraded thing."""
         return self.new.what
 
     def of(self, kind: Kind) -> tuple[Change, ...]:
-        """Those of a kind, the largest change first."""
+        """Return the changes of a kind, the largest first."""
         found = [change for change in self.changes if change.kind is kind]
         return tuple(sorted(found, key=lambda one: -abs(one.ratio.estimate - 1) if one.ratio else 0.0))
 
     def above(self, share: float) -> tuple[Change, ...]:
-        """What became dearer by more than this share, with the whole interval.
+        """Return the rows whose cost rose by more than this share, with the whole interval.
 
-        Nothing that a steady neighbour explains, where that cannot be excluded.
+
+        Rows that a steady neighbour may explain are left out.
         """
         return tuple(
             one
@@ -130,18 +131,18 @@ class Upgrade:
         )
 
     def near(self, share: float) -> int:
-        """How many rows a steady neighbour that cannot be excluded may have moved across this share."""
+        """Return the number of rows that a steady neighbour may have moved across this share."""
         return sum(one.ratio is not None and is_near(one.ratio, 1 + share, one.study.trust) for one in self.changes)
 
     def tellable(self, share: float) -> int:
-        """How many rows would show a rise of this share: both their interval and their noise are narrower."""
+        """Return the number of rows that would show a rise of this share: their interval and their noise are narrower."""
         return sum(
             max(one.ratio.high / one.ratio.estimate, reach(one.toll.noise)) < 1 + share
             for one in self.changes
             if one.ratio is not None
             and one.ratio.is_bounded
             and one.toll.noise is not None
-            # A row of ×1.20 or ×0.80 is told all the same.
+            # A row of ×1.20 or ×0.80 is reported in any case.
             and not is_near(one.ratio, 1 + share, one.study.trust)
         )
 
@@ -164,7 +165,7 @@ def upgrade(old: Thing, new: Thing, judged: Judgement, skipped: Mapping[str, str
             failed = [row for row, _ in sides.values() if row.outcome not in (Outcome.OK, Outcome.UNSUPPORTED)]
             changes.append(_change(study, toll, [*failed, *unasked], lacking))
     apart = tuple(_apart(judged, old, new))
-    # "What became dearer" is one answer, of all rows and all parts: they hold together.
+    # The list of more expensive rows is one answer from all rows and all parts, so they hold together.
     parts = sum(len(one.kinds) for one in apart)
     among = sum(change.ratio is not None for change in changes) + parts
     return Upgrade(
@@ -192,7 +193,7 @@ def _change(study: StudyJudgement, toll: Toll, failed: Sequence[Row], lacking: M
 
 
 def _together(among: int, change: Change) -> Change:
-    """The change as one of so many that hold together."""
+    """Return the change as one of `among` that hold together."""
     if change.kind not in _OF_VERDICT.values():
         return change
     toll = one_of(among, change.toll, Terms.of(change.study.study))
@@ -207,7 +208,7 @@ def _apart_together(among: int, one: Apart) -> Apart:
 
 
 def _cannot_be_asked(row: Row, of: Thing) -> bool:
-    """Whether it is this machine, and not the build, that lacks something: the server, or a libssl beside the file."""
+    """Return true if this machine, not the build, misses something: the server, or a libssl next to the file."""
     server = servers.all_servers().get(row.server or "")
     if server is None:
         return False
@@ -219,7 +220,7 @@ def _cannot_be_asked(row: Row, of: Thing) -> bool:
 def _apart(judged: Judgement, old: Thing, new: Thing) -> Iterator[Apart]:
     for study in judged.studies:
         for found in study.factors:
-            # Each old one, then its new one.
+            # Each old row is followed by its new one.
             sides = (old, new) * (len(found.rows) // 2)
             taken = (
                 negotiated(row) or parameters(study.about.family, row, of)
@@ -229,7 +230,11 @@ def _apart(judged: Judgement, old: Thing, new: Thing) -> Iterator[Apart]:
 
 
 def parameters(family: Family, row: Row, of: Thing) -> str:
-    """`PBKDF2-SHA-256, iterations 600,000`: what is held to, or what the build takes by itself; or nothing."""
+    """Return the parameters that were set or that the build uses by default, or an empty text.
+
+
+    For example: `PBKDF2-SHA-256, iterations 600,000`.
+    """
     op = str(row.coordinates["op"])
     if op not in of.provider.receipt.get("defaults", {}):
         return ""
@@ -241,7 +246,11 @@ def parameters(family: Family, row: Row, of: Thing) -> str:
 
 
 def negotiated(row: Row) -> str:
-    """`TLS 1.3, X25519MLKEM768, TLS_AES_256_GCM_SHA384, ECDSA P-256`, as most of its connections agreed; or nothing."""
+    """Return the parameters that most connections negotiated, or an empty text.
+
+
+    For example: `TLS 1.3, X25519MLKEM768, TLS_AES_256_GCM_SHA384, ECDSA P-256`.
+    """
     counts: dict[str, int] = {}
     for trial in row.all_trials:
         for one in trial.load.negotiated if trial.load else ():

@@ -22,7 +22,7 @@ from tollbar.lab.servers.sandbox import others_can_pass
 
 # Some tens of megabytes over a slow line.
 LIMIT_S = 300.0
-# As apt verifies it: a source that its user calls trusted is taken at its word. Its own caches are quiet.
+# apt verifies what it fetches, except from a source that its user marked as trusted. Its own caches are quiet.
 APT = (
     "apt-get",
     *("-o", "APT::Get::AllowUnauthenticated=false"),
@@ -46,7 +46,7 @@ GO_ITSELF = {"GOENV": "off", "GOTOOLCHAIN": "local"}
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 # Settings of pip by which it takes files that its index did not name, or an index that no certificate vouches for.
 UNVERIFIED = ("find-links", "trusted-host", "extra-index-url")
-# Runs a package's own version by the runner of its platform, which is what a study's `python` is.
+# Program that runs a package's own version by the runner of its platform, a study's `python`.
 RUNNER = """#!{python} -IB
 import sys
 sys.path[:0] = [{folder!r}, {runner!r}]
@@ -57,9 +57,11 @@ runner.run()
 
 
 def package(name: str, version: str) -> Path:
-    """The folder that a Debian package of this version is unpacked in. Raises TollbarError.
+    """Return the folder of an unpacked Debian package of this version.
 
-    With those that it depends on in exactly one version: they are parts of the same build.
+
+    Packages on which it depends in exactly one version are included: they are parts of the same build. Raises
+    TollbarError.
     """
     said = f"{name}={version}"
 
@@ -86,14 +88,14 @@ def package(name: str, version: str) -> Path:
 
 
 def without_rights(folder: Path) -> None:
-    """Has no program of a package run as another user or group: unpacked by root it would be one for all to start."""
+    """Remove set-user and set-group bits: unpacked by root, such a program would run as root for every user."""
     for path in folder.rglob("*"):
         if not path.is_symlink():
             path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
 
 
 def lead_inside(folder: Path) -> None:
-    """Has links that name a file of the package by its whole path lead to the one that was unpacked."""
+    """Point links with an absolute path to the unpacked file of the package."""
     for path in folder.rglob("*"):
         if path.is_symlink() and (to := os.readlink(path)).startswith("/") and os.path.lexists(f"{folder}{to}"):
             path.unlink()
@@ -101,18 +103,22 @@ def lead_inside(folder: Path) -> None:
 
 
 def wheel(name: str, version: str) -> Path:
-    """The folder that a wheel of this version is unpacked in, without what it depends on. Raises TollbarError."""
+    """Return the folder of an unpacked wheel of this version, without its dependencies.
+
+
+    Raises TollbarError.
+    """
     said = f"{name}=={version}"
 
     def fetch(folder: Path) -> None:
         _pip(sys.executable, ("download", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), said), folder)
         archive = _only(folder, "*.whl", said)
         shutil.unpack_archive(archive, folder, "zip")
-        # Which of its files are programs is said in the archive, and is left out by what unpacks it.
+        # The archive marks its programs, and the unpacking code ignores that.
         with zipfile.ZipFile(archive) as packed:
             for info in packed.infolist():
                 path = folder / info.filename
-                # What unpacks it passes over names that lead out of the folder.
+                # The unpacking code skips names that lead out of the folder.
                 if (
                     (info.external_attr >> 16) & 0o111
                     and path.is_file()
@@ -125,7 +131,11 @@ def wheel(name: str, version: str) -> Path:
 
 
 def node(version: str) -> Path:
-    """The folder of a build of Node, as the npm registry has it for this machine. Raises TollbarError."""
+    """Return the folder of a build of Node, from the npm registry for this machine.
+
+
+    Raises TollbarError.
+    """
     said = f"node@{version}"
 
     def fetch(folder: Path) -> None:
@@ -140,12 +150,13 @@ def node(version: str) -> Path:
 
 
 def go(version: str) -> Path:
-    """A toolchain of Go: the user's `go` where it is of this version, else the folder that this one fetched it into.
+    """Return a Go toolchain: the user's `go` of this version, else the folder into which it fetched the version.
 
-    It verifies what it fetches. Raises TollbarError.
+
+    Go verifies what it fetches. Raises TollbarError.
     """
     said = f"go@{version}"
-    # What is the user's may be upgraded, and is not kept.
+    # The user's own `go` may be upgraded, so it is not cached.
     if own := shutil.which("go"):
         own = os.path.abspath(own)
         if f"go{version}" in _run((own, "version"), said, Path("/"), GO_ERRORS, {**os.environ, **GO_ITSELF}).split():
@@ -158,14 +169,14 @@ def go(version: str) -> Path:
         asked |= {"GOPROXY": proxy} if proxy else {}
         found = _run(("go", "version"), said, folder, GO_ERRORS, asked)
         if f"go{version}" not in found.split() or not any(folder.rglob("bin/go")):
-            # One from before 1.21 knows no other toolchain than itself.
+            # A version before 1.21 knows no other toolchain than itself.
             raise TollbarError(f"cannot be fetched: `go` here answers as {found or 'no version'}", where=said)
 
     return _kept("go-toolchains", said, fetch)
 
 
 def python_packages() -> tuple[str, ...]:
-    """The packages of Python that are driven by their own calls: each has a module of the runner."""
+    """Return the Python packages with a module of the runner, which calls them directly."""
     modules = sorted(runners.all_platforms()["python"].folder.glob("with_*.py"))
     return tuple(module.stem.removeprefix("with_").replace("_", "-") for module in modules)
 
@@ -178,7 +189,11 @@ def password_packages() -> tuple[str, ...]:
 
 
 def python_runner(name: str, version: str) -> Path:
-    """A program that performs this version of a package of Python, as a runner. Raises TollbarError."""
+    """Return a runner program for this version of a Python package.
+
+
+    Raises TollbarError.
+    """
     said = f"{name}=={version}"
     platform = runners.all_platforms()["python"]
     try:
@@ -187,10 +202,10 @@ def python_runner(name: str, version: str) -> Path:
         raise TollbarError(error.reason, where=said) from error
 
     def fetch(folder: Path) -> None:
-        # With what it depends on, for the interpreter that will run it.
+        # Dependencies are included, for the interpreter that will run it.
         _pip(python, ("install", "--only-binary", ":all:", "--target", str(folder), said), folder)
 
-    # Of compiled modules another interpreter has others.
+    # Compiled modules depend on the interpreter.
     interpreter = _run((python, "-I", "-c", "import sys; print(sys.implementation.cache_tag)"), said, Path("/"))
     folder = _kept(f"python-{interpreter}", said, fetch)
     path = folder / "run-by-tollbar"
@@ -200,9 +215,11 @@ def python_runner(name: str, version: str) -> Path:
 
 
 def kept_folder(kind: str, said: str) -> Path:
-    """Where what was fetched or made under this name is kept. Raises TollbarError where nothing can be.
+    """Return the folder for fetched or made things of this name.
 
-    In the user's cache; in the system's where that is root's, whose own is closed to the accounts of its servers.
+
+    It is in the user's cache; for root in the system's, because root's own is closed to the accounts of its servers.
+    Raises TollbarError if it cannot be made.
     """
     try:
         own = cache_folder()
@@ -216,7 +233,11 @@ def kept_folder(kind: str, said: str) -> Path:
 
 
 def _kept(kind: str, said: str, fetch: Callable[[Path], None]) -> Path:
-    """What was fetched before, or now: there whole or not at all. Raises TollbarError."""
+    """Return the folder, fetched now or before: it is complete or absent.
+
+
+    Raises TollbarError.
+    """
     kept = kept_folder(kind, said)
     if not os.path.exists(kept):
         with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".", ignore_cleanup_errors=True) as half:
@@ -229,7 +250,11 @@ def _kept(kind: str, said: str, fetch: Callable[[Path], None]) -> Path:
 
 
 def _only(folder: Path, pattern: str, said: str) -> Path:
-    """The archive that was fetched. Raises TollbarError for none, or several."""
+    """Return the fetched archive.
+
+
+    Raises TollbarError for none, or several.
+    """
     found = [*folder.glob(pattern)]
     if len(found) != 1:
         raise TollbarError(f"one archive was asked for, and {len(found)} came", where=said, hint="name one version")
@@ -237,7 +262,11 @@ def _only(folder: Path, pattern: str, said: str) -> Path:
 
 
 def _pip(python: str, words: Sequence[str], folder: Path) -> None:
-    """Has pip fetch what the last word names, as its index has it: by the index's digests. Raises TollbarError."""
+    """Fetch the package in the last word by pip, verified by the index's digests.
+
+
+    Raises TollbarError.
+    """
     *_, said = words
     configured = _run((python, *PIP, "config", "list"), said, folder)
     environment = pip_environment(words[0], configured, os.environ)
@@ -245,9 +274,10 @@ def _pip(python: str, words: Sequence[str], folder: Path) -> None:
 
 
 def pip_environment(command: str, configured: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment in which this command of pip has its user's settings, without those that are UNVERIFIED.
+    """Return the environment with the user's settings for this command of pip, without those that are UNVERIFIED.
 
-    `configured` is what `pip config list` prints, of which files have what the environment does not say.
+
+    `configured` is the output of `pip config list`; the environment takes precedence over its files.
     """
     settings: dict[str, str] = {}
     for section in ("global", command):
@@ -265,9 +295,11 @@ def _run(
     errors: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """What a command of the package manager prints. Raises TollbarError with the line that says what is wrong.
+    """Return the output of a package manager's command.
 
-    That is the first line that begins with one of `errors`, which is how it marks them, the best mark first.
+
+    Raises TollbarError with the first line that begins with one of `errors`, the marks of its errors, the best mark
+    first.
     """
     try:
         done = subprocess.run(

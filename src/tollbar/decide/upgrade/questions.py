@@ -1,4 +1,4 @@
-"""What is asked of both sides: a study for each family, in which the old and the new one meet in the same batches."""
+"""Questions to both builds: a study for each family, with the old and the new build in the same batches."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ TLS, DEFAULTS = "tls-defaults", "defaults"
 """The families that take a library and its defaults apart."""
 LIBSSL_HINT = "name the folder that has both below it, or copy libssl.so next to libcrypto.so"
 THRESHOLD = "1%"
-"""The least change that is told, as a study's `threshold`: what was upgraded is what programs call thousands of
-times."""
+"""Smallest reported change, as a study's `threshold`: programs call the upgraded thing thousands of times."""
 
 
 def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tuple[Study, ...]:
-    """The studies of these families, or of all that such a thing is used for and that can be asked of both.
+    """Return the studies of these families, or of all that apply to such a thing and to both builds.
 
-    Raises TollbarError for another family, and for one that cannot be asked.
+
+    Raises TollbarError for another family, and for one that does not apply.
     """
     known = _asked_of(old.kind)
     for name in families:
@@ -105,7 +105,7 @@ def shared_settings(kind: str, study: Study) -> Sequence[str]:
 
 
 def _held(old: Thing, vary: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the old build takes by itself, as what both are held to: then the parts are of what its callers have."""
+    """Return the old build's defaults as fixed settings of both, so that the split covers its callers' settings."""
     (op,) = vary["op"]
     choice, parameters = old.default(op)
     settings = family(DEFAULTS).settings
@@ -117,12 +117,12 @@ def _held(old: Thing, vary: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _written(setting: Setting, value: int) -> Value:
-    """As a study says it: with its unit, where it has one."""
+    """Return a value as a study writes it, with its unit if it has one."""
     return setting.words(value) if setting.unit else value
 
 
 def _sides(old: Thing, new: Thing) -> Mapping[str, object]:
-    """What differs, and of it what the other is compared with."""
+    """Return the two builds as a study's varied values, the old one as the baseline."""
     if old.server is None or new.server is None:
         return {"providers": [old.provider.spec, new.provider.spec], "baseline": {"provider": old.provider.spec}}
     names = [old.server.server.name, new.server.server.name]
@@ -130,9 +130,10 @@ def _sides(old: Thing, new: Thing) -> Mapping[str, object]:
 
 
 def _server_of(old: Thing, new: Thing) -> str:
-    """nginx, which is linked with the system's libssl, where both have its name; else the engine, which binds any.
+    """Return `nginx`, which is linked with the system's libssl, if it is installed and both builds have that name.
 
-    The engine too where there is no nginx here.
+
+    Else return the engine, which binds any library.
     """
     system = open_provider(LIBCRYPTO)
     own = system.path if isinstance(system, Provider) else None
@@ -142,7 +143,11 @@ def _server_of(old: Thing, new: Thing) -> str:
 
 
 def _asked_of(kind: str) -> Mapping[str, Mapping[str, Any]]:
-    """The questions of this kind of thing, with those of the kind that it is `as`. Raises TollbarError for none."""
+    """Return the questions of this kind of thing, with those of the kind that it is `as`.
+
+
+    Raises TollbarError for none.
+    """
     found: Mapping[str, Any] = questions().get(kind, {})
     if not found:
         raise TollbarError(f"a build of {kind} is asked nothing yet", hint=f"these are: {', '.join(questions())}")

@@ -21,10 +21,11 @@ Values = Mapping[str, tuple[Value, ...]]
 
 
 def with_shared(study: Study, old: Provider, new: Provider, ask: Ask = ask) -> tuple[Values, list[dict[str, object]]]:
-    """Return what a study varies so that both builds have its choices, and the combinations that it then leaves out.
+    """Return the values that a study varies so that both builds have its choices, and the combinations that it omits.
 
-    A choice keeps its default where both have it, or have no other value in common. A default that one build alone
-    has is asked too: it is new, or gone.
+
+    A choice keeps its default where both have it, or have no other value in common. A default of only one build is
+    included too: it is new, or gone.
     """
     wanted = {place: _values(study, *place, (old, new), ask) for place in _places(study)}
     vary: dict[str, tuple[Value, ...]] = {}

@@ -16,8 +16,8 @@ from tollbar.decide.upgrade import builds, fetching
 from tollbar.lab.servers.loading import libssl_beside, name_end
 
 LIBCRYPTO, PACKAGE, PASSWORDS = "libcrypto", "package", "password"
-"""What may be upgraded, by which it is known what to ask of it, beside servers and runtimes, which have names of their
-own: those of their servers and platforms."""
+"""Kinds of upgraded things apart from servers and runtimes, whose kinds are the names of their servers and platforms.
+"""
 WAYS = (
     "name a libcrypto (`libcrypto:psycopg`), a file or folder (`./lib/libcrypto.so.3`), a Debian package"
     " (`libssl3=3.0.20-1~deb12u2`), a wheel (`pycurl==7.49.0`), or a build of Node or Go (`node@22.11.0`, `go@1.24.0`)"
@@ -31,7 +31,7 @@ _FETCHED: Mapping[re.Pattern[str], Callable[..., Path]] = {
     re.compile(r"node@(\d+\.\d+\.\d+)"): fetching.node,
     re.compile(r"go@(\d+\.\d+(?:\.\d+|rc\d+)?)"): fetching.go,
 }
-# Of several files of one library, the one that programs are linked with.
+# Pattern of the library file with which programs are linked.
 _LIBRARY = "libcrypto*.so*"
 _TLS_LIBRARY = "libssl[.-]*so*"
 
@@ -41,42 +41,42 @@ class Thing:
     """One side of an upgrade."""
 
     said: str
-    """As the command names it."""
+    """Build as the command names it."""
     kind: str
-    """What is asked of it: `LIBCRYPTO`, `PACKAGE`, or the name of a server or a platform."""
+    """Kind that decides the questions: `LIBCRYPTO`, `PACKAGE`, or the name of a server or a platform."""
     provider: Provider
-    """Of a server, what it runs on: the system's libcrypto, or its own."""
+    """Provider; for a server the library it runs on, the system's libcrypto or its own."""
     server: Installed | None = None
     program: Path | None = None
-    """Of a runtime."""
+    """Program of a runtime."""
 
     @property
     def name(self) -> str:
-        """With its version: `openssl 3.0.19`."""
+        """Return the name with its version: `openssl 3.0.19`."""
         return self.provider.name if self.server is None else self.said.replace("=", " ")
 
     @property
     def file(self) -> str:
-        """What is measured."""
+        """Return the file that is measured."""
         if self.server:
             return str(self.server.programs[self.server.server.frontend.name])
         return str(self.program or self.provider.where)
 
     def default(self, op: str) -> tuple[str, Mapping[str, int]]:
-        """What it takes by itself for this operation: the choice, and its parameters, as its runner says them."""
+        """Return the default choice for this operation and its parameters, as the runner reports them."""
         said = dict(self.provider.receipt["defaults"][op])
         return str(said.pop("choice")), said
 
     @property
     def what(self) -> str:
-        """What is upgraded, in a word."""
+        """Return one word for the upgraded thing."""
         if self.server:
             return "server"
         return "runtime" if self.kind in runners.all_platforms() else "library"
 
     @property
     def title(self) -> str:
-        """What it is, beside which another build of the same can be set."""
+        """Return the title of this kind of thing."""
         return _title(self.kind)
 
 
@@ -102,9 +102,11 @@ def _title(kind: str) -> str:
 
 
 def both(old: str, new: str) -> tuple[Thing, Thing]:
-    """The two sides, of one kind, each found or fetched. Raises TollbarError for what cannot be had or compared.
+    """Return the two sides, of one kind, each found or fetched.
 
-    What is here is looked at before anything is fetched, and two kinds are refused as soon as both are known.
+
+    Builds on this machine are read before anything is fetched, and two kinds are refused as soon as both are known.
+    Raises TollbarError for builds that are unavailable or not comparable.
     """
     found: dict[str, Thing] = {}
     kinds = {said: kind for said in (old, new) if (kind := _kind_by_name(said)) is not None}
@@ -136,7 +138,7 @@ def _is_fetched(said: str) -> bool:
 
 
 def _kind_by_name(said: str) -> str | None:
-    """Return what a build is by its name alone; None where its files decide."""
+    """Return the kind of a build by its name alone; None where its files decide."""
     for named, fetch in _FETCHED.items():
         if words := named.fullmatch(said):
             return _kind_fetched(fetch, words[1])
@@ -172,7 +174,7 @@ def _found(said: str) -> Thing:
         # Not `Path.exists`, which raises for a name that is too long.
         if not os.path.exists(place):
             raise TollbarError("no such file or folder", where=said)
-        # As a path, whatever server of this name there is: of that the build is another.
+        # The path decides, whatever server has this name: the build is another one of it.
         return _here(place, said if "/" in said else f"./{said}")
     if kind != LIBCRYPTO:
         near = nearest(said, [LIBCRYPTO, *(f"{LIBCRYPTO}:{name}" for name in libcryptos())]) or ""
@@ -183,12 +185,16 @@ def _found(said: str) -> Thing:
 
 
 def _here(place: Path, said: str) -> Thing:
-    """What this file is, or what lies in this folder. Raises TollbarError where that is nothing to upgrade."""
+    """Return the build in this file or folder.
+
+
+    Raises TollbarError where it is nothing to upgrade.
+    """
     return _in(place, said) or _libcrypto(said, _library_in(place, said))
 
 
 def _in(place: Path, said: str) -> Thing | None:
-    """The server, the runtime or the library of this file or folder; None: it is or holds none."""
+    """Return the server, the runtime or the library of this file or folder; None: it has none."""
     if server := builds.server_in(place, said):
         found = servers.find(server)
         if isinstance(found, servers.Unavailable):
@@ -206,7 +212,11 @@ def _in(place: Path, said: str) -> Thing | None:
 
 
 def _package(said: str, name: str, version: str) -> Thing:
-    """A package of Python that is driven by its own calls. Raises TollbarError for another one."""
+    """Return a Python package that the runner calls directly.
+
+
+    Raises TollbarError for another one.
+    """
     package, known = name.lower(), fetching.python_packages()
     if package not in known:
         raise TollbarError(
@@ -223,7 +233,11 @@ def _libcrypto(said: str, path: Path) -> Thing:
 
 
 def _opened(said: str, kind: str, spec: str) -> Thing:
-    """Raises TollbarError for what cannot be loaded: of another architecture, for example."""
+    """Return the loaded build.
+
+
+    Raises TollbarError if it cannot be loaded, for example for another architecture.
+    """
     try:
         (provider,), _ = look_up((spec,))
     except TollbarError as error:
@@ -232,7 +246,11 @@ def _opened(said: str, kind: str, spec: str) -> Thing:
 
 
 def _library_in(path: Path, said: str) -> Path:
-    """The libcrypto that this is or that lies somewhere in it. Raises TollbarError where there is none, or several."""
+    """Return the libcrypto at this path or inside it.
+
+
+    Raises TollbarError where there is none, or several.
+    """
     if path.is_file():
         return path.resolve()
     found = _files(path, _LIBRARY)

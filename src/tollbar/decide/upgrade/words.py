@@ -1,4 +1,4 @@
-"""What `upgrade` answers: what became dearer, cheaper, new or gone, and how much of it the new defaults are."""
+"""Answer of `upgrade`: rows that became more expensive, cheaper, new or gone, and the part of the new defaults."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tollbar.results import Row
 
 _GOOD = {Kind.DEARER: False, Kind.CHEAPER: True}
 TOLD = (Kind.DEARER, Kind.CHEAPER, Kind.SAME, Kind.OPEN)
-"""Those with a change, in the order in which they are read."""
+"""Kinds with a measured change, in reading order."""
 LISTED = (Kind.NEW, Kind.GONE, Kind.FAILED)
 
 
 def upgrade_answer(found: Upgrade, above: float | None = None) -> Brief:
-    """All that is said of an upgrade; `above` is the share of `--fail-above`."""
+    """Return the answer about an upgrade; `above` is the share of `--fail-above`."""
     return Brief(
         f"What changes from {found.old.name} to {found.new.name}, on one core?",
         _headline(found),
@@ -51,14 +51,16 @@ def by_reason(changes: Sequence[Change]) -> Iterator[tuple[str, str]]:
 
 
 def row_words(change: Change) -> str:
-    """What a row is, beside its family and without the library: `SHA-256 · 64 B`."""
+    """Return the words of a row without its family and the library: `SHA-256 · 64 B`."""
     return _place(change.study, change.row)
 
 
 def apart_sentence(one: Apart, what: str = "library") -> str:
-    """`… on one core: +24 % […] as shipped: +19 % the new defaults (X25519MLKEM768, …), +5.0 % the library.`
+    """Return the sentence of a split change; a part that rose or fell by too little says so.
 
-    Of what is neither dearer nor cheaper it says so: `+0.2 % the library (no change)`.
+
+    For example: `… on one core: +24 % […] as shipped: +19 % the new defaults (X25519MLKEM768, …), +5.0 % the library.`
+    or `+0.2 % the library (no change)`.
     """
     split, place = one.found.split, _place(one.study, one.found.rows[0])
     if split is None:
@@ -75,7 +77,7 @@ def apart_sentence(one: Apart, what: str = "library") -> str:
 
 
 def _rest_words(one: Apart, what: str) -> str:
-    """What the held pair does not show: the new defaults, or where both agree on the same by themselves that itself."""
+    """Return the words for the part outside the held pair: the new defaults, or equal negotiated ones beyond it."""
     before, after = one.negotiated[:2]
     return "the new defaults" if before != after else f"the {what} at what both take by default, beyond what is held"
 
@@ -86,7 +88,7 @@ def _bracketed(*words: str) -> str:
 
 
 def _change_words(change: Interval) -> str:
-    """With the mark of what is not quiet."""
+    """Return a change in words, with a mark if it is noisy."""
     return marked(change_words(change.estimate), change.is_noisy)
 
 
@@ -118,7 +120,12 @@ def _how(found: Upgrade) -> Iterator[str]:
 
 
 def _shared_words(study: StudyJudgement, name: str) -> str:
-    """`rsa-api was asked with digest=implicit: one build at least does not support the default, digest=fetched.`"""
+    """Return the sentence about values used in place of a default that one build does not support.
+
+
+    For example: `rsa-api was asked with digest=implicit: one build at least does not support the default,
+    digest=fetched.`
+    """
     family = study.about.family
     usual = family.settings[name].default
     typed = {value: f"`{named_value(family, name, value, Form.TYPED)}`" for value in (usual, *study.about.vary[name])}
@@ -134,7 +141,7 @@ def _listings(found: Upgrade) -> Iterator[Listing]:
             tables=[_parts(found, one)] if one.found.split else [],
             notes=[*_negotiated(one)],
         )
-    # Those that are taken apart too: their own ratios are what `--fail-above` looks at.
+    # Split rows are listed too, because `--fail-above` checks their own ratios.
     tables = [_table(kind, some) for kind in TOLD if (some := found.of(kind))]
     if tables:
         yield Listing("What changed, and what did not", tables=tables, heads="found")
@@ -148,7 +155,7 @@ _CELLS = ("the old one as shipped", "the new one as shipped", "the old one held"
 
 
 def _negotiated(one: Apart) -> Iterator[str]:
-    """What was read from the wire, and by which cells."""
+    """Yield the parameters read from the wire, each with its cells."""
     by_words: dict[str, list[str]] = {}
     for name, words in zip(_CELLS, one.negotiated, strict=True):
         by_words.setdefault(words, []).append(name)
@@ -203,14 +210,14 @@ def cost_of(study: StudyJudgement, row: Row) -> float | None:
 
 
 def _place(study: StudyJudgement, row: Row) -> str:
-    # Of a server that is upgraded its two builds are what differs.
+    # For an upgraded server its two builds are the difference.
     silent = {"provider", "users", *study.about.baseline}
     names = [name for name in varying(study.rows, always=("choice", "server")) if name not in silent]
     return place_words(study)({name: value for name, value in row.coordinates.items() if name in names}, names)
 
 
 def _differing(before: str, after: str) -> str:
-    """`X25519MLKEM768, where it was x25519`."""
+    """Return the changed parameters in words: `X25519MLKEM768, where it was x25519`."""
     old, new = before.split(", "), after.split(", ")
     pairs = [(one, other) for one, other in zip(old, new, strict=False) if one != other]
     return "; ".join(f"{other}, where it was {one}" for one, other in pairs) or f"{after}, where it was {before}"
