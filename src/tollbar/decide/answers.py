@@ -1,6 +1,7 @@
-"""What decisions say: a module for each command makes its answer, in the brief form that all three layouts have.
+"""Shared parts of the decisions' answers: words of exceptions and reasons, and the page.
 
-Terminal and Markdown lay an answer out as they do what is said of a study; `page_of` makes the page of it.
+
+Each decision makes its answer as a `Brief`, which terminal, Markdown and page lay out; `page_of` makes the page.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["ended_words", "excepted_words", "page_of", "reason_words"]
 
 
 def excepted_words(one: Reason) -> str:
-    """Which rule need not be met, by which exception, and why it is not met."""
+    """Return the rule that an exception waives, the exception, and why the rule is not met."""
     assert one.rule
     assert one.excepted
     held = one.excepted
@@ -28,7 +29,7 @@ def excepted_words(one: Reason) -> str:
 
 
 def ended_words(one: Except, to: str = "") -> str:
-    """That an exception counts no more; ` to POLICY RULE` where that is not said before."""
+    """Return the words that an exception has ended; `to` is ` to POLICY RULE`, or empty where both are named before."""
     return f"its exception{to} ended on {one.until} ({one.because}) and counts no more"
 
 
@@ -39,7 +40,7 @@ def reason_words(one: Reason) -> str:
 
 
 def page_of(answer: Brief, command: Sequence[str]) -> Page:
-    """The answer as a page, with the command that gives it again."""
+    """Return the answer as a page, with the command that gives it again."""
     # Only where a page is asked for.
     from tollbar.report.page import Page
 

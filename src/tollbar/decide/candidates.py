@@ -1,8 +1,9 @@
-"""Which cells there are to choose from before anything is measured, and which of them to measure.
+"""Candidate cells before anything is measured, and the selection of those to measure.
 
-A choice is a whole cell. What is not given and what policies or threats turn on is varied: a certificate, a key
-exchange. All combinations may be hundreds, so that only those count that differ in a few settings from the cell that
-lacks least: what each setting costs shows in them.
+
+A choice is a whole cell. Settings that are not given and decide policies or threats vary, such as a certificate or a
+key exchange. All combinations may be hundreds, so candidates differ in a few settings from the nearest cell, the one
+with the fewest violations: they show the cost of each setting.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from tollbar.catalog.policies import Ruling
 from tollbar.core.patterns import is_like
 from tollbar.decide.choosing import Candidate, Wanted, candidate, lacks, turned_on
 
-# In how many settings a cell may differ from the nearest that meets what is wanted.
+# Largest number of settings in which a cell may differ from the nearest one that meets what is wanted.
 MOST_APART = 2
-# Of what is measured so much is kept for what does not qualify, one batch at most: its cost says what a rule asks.
+# Share of the measured cells for those that do not qualify, and their largest number: they show the cost of a rule.
 FOR_OTHERS, MOST_OTHERS = 1 / 3, 4
 
-# An operation that takes more memory takes a second or more, and what it costs is measured if it is asked for.
+# An operation with more memory takes a second or more, so it comes later in the order.
 HEAVY_BYTES = 256 << 20
 
 PROVIDER = "provider"
@@ -36,45 +37,46 @@ class Nearby:
     """Cells to choose from."""
 
     candidates: tuple[Candidate, ...]
-    """What qualifies first, of each kind the nearest first."""
+    """Candidates, qualifying ones first, of each kind the nearest first."""
     names: tuple[str, ...]
-    """The choice, and the settings by which they are told apart."""
+    """`choice`, and the settings that distinguish the candidates."""
     refusal: str | None = None
-    """Why one that was found cannot be had, and is none of them; None: all can."""
+    """Reason why one combination is unsupported and left out; None: all are supported."""
 
     def to_measure(self, most: int) -> tuple[Candidate, ...]:
-        """The first that qualify, then what lacks least; so many at most."""
+        """Return at most `most` candidates: qualifying ones first, then those with the fewest violations."""
         qualify = [one for one in self.candidates if one.ruling is Ruling.MEETS]
         others = [one for one in self.candidates if one.ruling is not Ruling.MEETS]
         kept = min(len(others), max(min(round(FOR_OTHERS * most), MOST_OTHERS), most - len(qualify)))
         return (*qualify[: most - kept], *others[:kept])
 
     def cell(self, one: Candidate) -> Mapping[str, Value]:
-        """By what it is told from the others."""
+        """Return the coordinates that distinguish a candidate from the others."""
         return {name: one.coordinates[name] for name in self.names if name in one.coordinates}
 
 
 Providers = Callable[[Mapping[str, Value]], Sequence[str]]
-"""What could perform a cell that has its choice and its server, in the order in which it would be taken."""
+"""Providers able to perform a cell with its choice and its server, in order of preference."""
 
 
 def deciding(wanted: Wanted) -> tuple[str, ...]:
-    """The settings that rules of the policies are on, or that a threat depends on, in the family's order."""
+    """Return the settings that the policies' rules name or a threat depends on, in the family's order."""
     found = turned_on(wanted)
     return tuple(name for name, setting in wanted.family.settings.items() if name in found and setting.values)
 
 
 def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Providers | None = None) -> Nearby:
-    """What there is to choose from, with the given coordinates: `choice` by patterns, each other by its values.
+    """Return the candidates with the given coordinates: `choice` by patterns, each other by its values.
 
-    What the family says cannot be had, as a hybrid in TLS 1.2, is none of it. Where a policy rules on providers and
-    none is given, a cell has the one of `providers` that lacks least.
+
+    Unsupported combinations are omitted, such as a hybrid in TLS 1.2. Where a policy rules on providers and none is
+    given, a cell gets the one of `providers` with the fewest violations.
     """
     family = wanted.family
     patterns = [str(one) for one in given.get("choice", ("*",))]
     said = {name: tuple(values) for name, values in given.items() if name != "choice"}
     free = [name for name in deciding(wanted) if name not in said]
-    # What lowers a standing is not varied, and set so that it does not.
+    # Settings that can lower a standing do not vary; they get a value that does not lower it.
     set_well = [n for n, s in family.settings.items() if n not in (*free, *said) and _lowers(s)]
     found: dict[frozenset[tuple[str, Value]], tuple[tuple[int, int, int], Candidate]] = {}
     turns: Counter[tuple[str, tuple[str, ...], Ruling]] = Counter()
@@ -98,7 +100,8 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Prov
                         if why is not None or at in found or not all(name in cell for name in changed):
                             continue
                         one = candidate(wanted, cell)
-                        # Of each choice and setting the first, then of each the second, so that a few are of all.
+                        # The first of each choice and setting come before the second, so that a few candidates cover
+                        # all.
                         kind = choice.name, changed, one.ruling
                         is_heavy = choice.memory_bytes(cell) > HEAVY_BYTES
                         place = apart + is_heavy, turns[kind], _STANDINGS.index(family.standing_of(cell))
@@ -113,7 +116,7 @@ def _lowers(setting: Setting) -> bool:
 
 
 def _performed(wanted: Wanted, fixed: Mapping[str, Value], providers: Providers | None) -> Mapping[str, Value]:
-    """These coordinates with what performs them, where a policy rules on that: of several what lacks least."""
+    """Return the coordinates with the provider of the fewest violations, where a policy rules on providers."""
     if providers is None or PROVIDER in fixed or PROVIDER not in turned_on(wanted):
         return fixed
     cells = [at_defaults(wanted.family, {**fixed, PROVIDER: one}) for one in providers(fixed)]
@@ -122,7 +125,7 @@ def _performed(wanted: Wanted, fixed: Mapping[str, Value], providers: Providers 
 
 
 def _values(wanted: Wanted, name: str, at: Mapping[str, Value]) -> list[Value]:
-    """What a setting is varied over, its default first: what is then done elsewhere is compared with nothing else."""
+    """Return the values over which a setting varies, its default first, without those done elsewhere."""
     setting = wanted.family.settings[name]
     values = dict.fromkeys((setting.default, *(setting.values or ())))
     return [value for value in values if not wanted.family.done_elsewhere(name, {**at, name: value})]
@@ -134,7 +137,7 @@ def _others(wanted: Wanted, name: str, base: Mapping[str, Value]) -> list[Value]
 
 
 def _nearest(wanted: Wanted, fixed: Mapping[str, Value], free: Sequence[str]) -> Mapping[str, Value]:
-    """These coordinates, with each free setting at its default unless only another can be had, or lacks less."""
+    """Return the coordinates with each free setting at its default, or at a supported value with fewer violations."""
     at = dict(fixed)
 
     def rank(name: str, value: Value) -> tuple[bool, tuple[int, int]]:

@@ -1,7 +1,8 @@
-"""Choosing: which cells meet policies and mitigate threats, from the cheapest; and what the others lack.
+"""Candidates that meet policies and mitigate threats, from the cheapest, and the violations of the others.
 
-What qualifies is said by policies and threats alone, and its order by costs as they were judged: what was not told
-apart from the cheapest shares its place. Without a run there is no order.
+
+Policies and threats alone decide which candidates qualify; judged costs decide the order. Candidates that the run
+cannot distinguish from the cheapest share its place. Without a run there is no order.
 """
 
 from __future__ import annotations
@@ -26,34 +27,34 @@ from tollbar.study import matches
 
 Coordinates = Mapping[str, Value]
 Compare = Callable[[Row, Row], Toll]
-"""What is judged of one row's cost beside another's."""
+"""Judgement of one row's cost relative to another's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a choice must meet."""
+    """Requirements on a choice."""
 
     family: Family
     policies: tuple[Policy, ...]
     threats: Mapping[str, Degree]
-    """How far each is to be mitigated at least."""
+    """Smallest degree of mitigation of each threat."""
     on: date
     today: date
     standing: Standing | None = None
-    """What a choice has at least, whatever policies say; None: any."""
+    """Lowest accepted standing, whatever the policies require; None: any."""
     by_governed: bool = False
-    """Whether a provider that is not given is taken to be one that the policies govern."""
+    """True if a provider that is not given counts as one that the policies govern."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a candidate does not qualify, or why that cannot be said."""
+    """Reason why a candidate does not qualify, or why its ruling is open."""
 
     what: str
-    """What breaks the rule, or what is missing."""
+    """Violation of the rule, or the missing fact."""
     policy: str | None = None
     rule: Rule | None = None
-    """None: it is about a threat, or no rule is about such cells."""
+    """Rule of the policy; None: the reason is a threat, or no rule covers such cells."""
     ended: Except | None = None
     """The exception that it had until that ended."""
     excepted: Except | None = None
@@ -62,7 +63,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cell, what is said of it, and what it costs."""
+    """Cell with its rulings and its cost."""
 
     coordinates: Coordinates
     judged: tuple[Judged, ...]
@@ -74,17 +75,17 @@ class Candidate:
     excepted: tuple[Reason, ...]
     """Rules that it does not meet and need not, by an exception that holds."""
     conditions: Mapping[str, str]
-    """Of each threat that it mitigates in part, where no more is wanted: on which condition."""
+    """Conditions of the threats that the cell mitigates in part, where that is enough."""
     row: Row | None = None
     cost: Interval | None = None
     """Nanoseconds per operation; None where it was not measured. Quiet, if all of its place are; noisy
     else, as all of them."""
     unmeasured: str | None = None
-    """Why not."""
+    """Reason why the cell was not measured."""
 
     @property
     def ruling(self) -> Ruling:
-        """Whether it qualifies."""
+        """Return whether the candidate meets, breaks, or cannot be judged by what is wanted."""
         if self.broken:
             return Ruling.BREAKS
         return Ruling.CANNOT_SAY if self.missing else Ruling.MEETS
@@ -92,38 +93,38 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """Candidates that were not told apart from the cheapest of them."""
+    """Candidates that the run cannot distinguish from the cheapest of them."""
 
     number: int
-    """One and how many stand in places before it."""
+    """Place: one plus the number of candidates in earlier places."""
     candidates: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True)
 class Choosing:
-    """What there is to choose from in one place."""
+    """Candidates of one place, grouped by ruling."""
 
     wanted: Wanted
     where: Coordinates
-    """What is asked of all of them and is no choice: the operation, the size, the provider."""
+    """Coordinates that all candidates share and that are no choice: the operation, the size, the provider."""
     priced: tuple[Candidate, ...]
-    """What qualifies and has a cost, from the cheapest."""
+    """Qualifying candidates with a cost, from the cheapest."""
     unpriced: tuple[Candidate, ...]
-    """What qualifies and has none."""
+    """Qualifying candidates without a cost."""
     refused: tuple[Candidate, ...]
-    """What breaks a rule, or does nothing against a threat; from the cheapest."""
+    """Candidates that break a rule or do nothing against a threat, from the cheapest."""
     unsaid: tuple[Candidate, ...]
-    """What breaks none, and something is missing to say more."""
+    """Candidates that break no rule, but miss a fact that a ruling needs."""
     contradictions: tuple[Contradiction, ...]
-    """Of the policies, whatever was measured."""
+    """Contradictions of the policies, independent of measurements."""
     dropping: tuple[Candidate, ...] = ()
-    """What qualifies today and does not on that day, as it is judged then."""
+    """Candidates that qualify today and not on the day in question."""
     nearest: tuple[Candidate, ...] = field(default=())
-    """Where nothing qualifies: what breaks the fewest rules, and of these what lacks the least."""
+    """Candidates with the fewest violations, then the fewest missing facts, if none qualifies."""
     compare: Compare = field(default=lambda one, other: Toll(one, other, "cpu"), repr=False, compare=False)
-    """Of two that qualify: with the verdict that it has as one of as many comparisons as the cheapest has."""
+    """Comparison of two qualifying candidates, its verdict adjusted for all their pairs."""
     alone: Compare = field(default=lambda one, other: Toll(one, other, "cpu"), repr=False, compare=False)
-    """Of any two, by itself."""
+    """Comparison of any two candidates, unadjusted."""
     study: str | None = None
     """By which study its costs are; None: nothing was measured."""
     cost: Literal["cpu", "server-cpu", "client-cpu"] = "cpu"
@@ -131,17 +132,19 @@ class Choosing:
 
     @cached_property
     def ranks(self) -> tuple[Rank, ...]:
-        """What qualifies and has a cost, by places; compared when it is asked for, as few of dozens are shown.
+        """Return the places of qualifying candidates with a cost, computed on demand because few of dozens are printed.
 
-        Of those that share a place the family's default is first: their order among themselves is noise.
+
+        Among candidates of one place the family's default is first: their order is noise.
         """
         return tuple(replace(rank, candidates=self._default_first(rank.candidates)) for rank in self._ranked)
 
     @cached_property
     def _ranked(self) -> tuple[Rank, ...]:
-        """The same with the default in its place; the cost of the first is that of the cheapest of all.
+        """Return the places before the default is put first; the cost of the first is that of the cheapest of all.
 
-        Pairs may put another candidate first than the least cost, whose interval is wider already.
+
+        Pairs may put another candidate first than the one of least cost, whose interval is wider already.
         """
         found = ranked(self.priced, self.compare)
         if not found or found[0].candidates[0] is self.priced[0]:
@@ -160,7 +163,7 @@ class Choosing:
         return (*self.priced, *self.unpriced)
 
     def beside_cheapest(self, one: Candidate) -> Toll | None:
-        """What is judged of its cost beside that of the cheapest that qualifies; None where either has none."""
+        """Return the candidate's toll over the cheapest qualifying candidate; None where either has no cost."""
         first = self._ranked[0].candidates[0] if self._ranked else None
         if first is None or first.row is None or one.row is None or one.cost is None or one.row is first.row:
             return None
@@ -176,9 +179,11 @@ def wanted(
     today: date | None = None,
     standing: Standing | None = None,
 ) -> Wanted:
-    """What is wanted, from words: `THREAT`, or `THREAT=partly` where a condition will do; a day as `2032-01-01`.
+    """Return the requirements from words: `THREAT`, or `THREAT=partly` if a condition is enough, and a day.
 
-    A policy that is named without its edition is the newest.
+
+    A day is written `2032-01-01`. A policy without an edition is the newest.
+
 
     Raises TollbarError with the nearest family, policy, threat or day.
     """
@@ -192,10 +197,11 @@ def wanted(
 def choose(
     wanted: Wanted, study_run: StudyRun, given: Mapping[str, Value | tuple[Value, ...]], known: Quickness | None = None
 ) -> tuple[Choosing, ...]:
-    """The standings and costs of a run's cells, those with the given coordinates or one of each, place by place.
+    """Return the standings and costs of a run's cells with the given coordinates, place by place.
 
-    Cells stand in one place where the same is asked of them: see `Choosing.where`. What cannot be, such as a hybrid in
-    TLS 1.2, is in no run.
+
+    Cells share a place if all of `Choosing.where` is equal. Unsupported combinations, such as a hybrid in TLS 1.2, are
+    in no run.
     """
     terms = Terms.of(study_run)
     ledger = Ledger(study_run.rows, terms, study_run.study.measure.cost, wanted.family, known)
@@ -222,12 +228,12 @@ def choose(
 
 
 def _chosen_of(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], ledger: Ledger) -> Choosing:
-    """The candidates of one place, at costs of the same moments: a quiet one is below all noisy ones."""
+    """Return the candidates of one place, with costs of the same moments: a quiet cost is below all noisy ones."""
     if len({one.cost.moments for one in candidates if one.cost}) > 1:
         candidates = [replace(one, cost=ledger.all_samples(one.row)) if one.row else one for one in candidates]
     made = chosen(wanted, where, candidates)
     number = len(made.priced)
-    # The same data pick the cheapest, so that its cost and its comparisons hold for whichever candidate that is.
+    # The same data select the cheapest, so its interval must hold for whichever candidate is selected.
     of_cheapest = [replace(one, cost=jointly(one.cost, number)) for one in made.priced[:1] if one.cost]
     return replace(
         made,
@@ -238,20 +244,20 @@ def _chosen_of(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidat
 
 
 def _compare(ledger: Ledger, among: int, row: Row, against: Row) -> Toll:
-    """One of the comparisons of all pairs that qualify: any of them may have become one with the cheapest."""
+    """Return a comparison, its verdict adjusted for all pairs: any of them may be one with the cheapest."""
     toll = ledger.compare(row, against)
     return replace(toll, verdict=one_of(among, toll, ledger.terms).verdict)
 
 
 def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
-    """The standings of cells, without a run."""
+    """Return the standings of cells, without a run."""
     return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells])
 
 
 def candidate(
     wanted: Wanted, coordinates: Coordinates, row: Row | None = None, ledger: Ledger | None = None
 ) -> Candidate:
-    """What the policies and the threats say of a cell on the day that is asked about."""
+    """Return the rulings of policies and threats on a cell on the day in question."""
     return _candidate(wanted, coordinates, wanted.on, row, ledger)
 
 
@@ -292,7 +298,7 @@ def _reason(of: RuleFinding) -> Reason:
 
 
 def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate]) -> Choosing:
-    """The candidates of one place in their groups."""
+    """Return the candidates of one place in their groups."""
     cheapest_first = sorted(candidates, key=_cost)
     of = {ruling: tuple(one for one in cheapest_first if one.ruling is ruling) for ruling in Ruling}
     qualifies = of[Ruling.MEETS]
@@ -311,7 +317,7 @@ def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate]) 
 
 
 def ruled_on(wanted: Wanted) -> set[str]:
-    """The coordinates that the policies' rules are on, as far as they are about the family."""
+    """Return the coordinates named by the policies' rules for the family."""
     return {
         name
         for policy in wanted.policies
@@ -323,7 +329,7 @@ def ruled_on(wanted: Wanted) -> set[str]:
 
 
 def turned_on(wanted: Wanted) -> set[str]:
-    """The coordinates that the policies' rules are on, or that a threat depends on."""
+    """Return the coordinates that the policies' rules name or a threat depends on."""
     found = ruled_on(wanted)
     for threat in wanted.threats:
         said = [one for choice in wanted.family.choices.values() for one in choice.mitigates.get(threat, ())]
@@ -336,10 +342,11 @@ def turned_on(wanted: Wanted) -> set[str]:
 
 
 def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, list[Row]]]:
-    """Rows of which the same is asked: one operation, server, load, and value of each setting that decides nothing.
+    """Return the rows by place: one operation, server, load, and value of each setting that decides nothing.
 
-    What such a setting means nothing to, as padding to a signature by a curve, stands in the place of each value. Of
-    what is done elsewhere, as the hash of what is signed, nothing is compared with what does it.
+
+    A row without such a setting, such as padding for a signature by a curve, is in the place of each value. Rows whose
+    work is done elsewhere, such as the hash of a signed message, are not compared with rows that do it.
     """
     settings = wanted.family.settings
     of_standing = {name for name, setting in settings.items() if setting.about and not setting.how}
@@ -350,17 +357,17 @@ def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, li
         at = row.coordinates
         apart.setdefault(tuple((n, at[n]) for n in settings if wanted.family.done_elsewhere(n, at)), []).append(row)
     places = [some for some in apart.values() if some]
-    # A server or a load that is not there is another place; and what provides a choice is known in one place only.
+    # Rows without a server or a load are another place; the provider comes last because it is judged within one place.
     for name in sorted(names, key=lambda one: (one in settings, one == "provider")):
         places = [part for place in places for part in _parts(place, name, is_setting=name in settings)]
-    # What they have in common is said of them, whether it decides something or not.
+    # Shared coordinates belong to the place, whether they decide something or not.
     names = [*dict.fromkeys((*names, "provider", *(name for elsewhere in apart for name, _ in elsewhere)))]
     differ = [name for name in names if len({row.coordinates[name] for row in rows if name in row.coordinates}) > 1]
     return [(_common(place, names, differ), place) for place in places if place]
 
 
 def _parts(rows: list[Row], name: str, *, is_setting: bool) -> Iterator[list[Row]]:
-    """The rows by their values of one coordinate; those without a setting in every part."""
+    """Yield the rows by their values of one coordinate; rows without a setting are in every part."""
     values = dict.fromkeys(row.coordinates.get(name) for row in rows if not is_setting or name in row.coordinates)
     if len(values) < 2 or (name == "provider" and _is_each_by_one(rows)):
         yield rows
@@ -370,12 +377,12 @@ def _parts(rows: list[Row], name: str, *, is_setting: bool) -> Iterator[list[Row
 
 
 def _is_each_by_one(rows: Iterable[Row]) -> bool:
-    """Whether each choice is by the one provider that has it: a second one is then no second place."""
+    """Return true if each choice has only one provider: a second provider is then no second place."""
     return len({(row.choice, row.coordinates["provider"]) for row in rows}) == len({row.choice for row in rows})
 
 
 def _common(rows: Sequence[Row], names: Iterable[str], differ: Collection[str]) -> Coordinates:
-    """What all of these rows have in common, and what tells their place from others."""
+    """Return the coordinates that these rows share and that distinguish their place from others."""
     found: dict[str, Value] = {}
     for name in names:
         values = [row.coordinates[name] for row in rows if name in row.coordinates]
@@ -385,11 +392,12 @@ def _common(rows: Sequence[Row], names: Iterable[str], differ: Collection[str]) 
 
 
 def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...]:
-    """Places of candidates that stand from the least cost: all are compared with the cheapest, and those that cost more
-    with the first of the place before them.
+    """Return the places of candidates in order of cost.
 
-    Two costs by themselves may contradict the two side by side, of the blocks that have both; then the pair is right.
-    Where no block has both, costs by themselves are all there is.
+
+    All are compared with the cheapest; those that cost more, with the first of the place before them. Two separate
+    costs may contradict the paired comparison from blocks with both; then the pair is right. Where no block has both,
+    the separate costs decide.
     """
 
     def verdict(one: Candidate, other: Candidate) -> Verdict:
@@ -400,7 +408,7 @@ def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...
         return ()
     cheapest, tried = candidates[0], {id(candidates[0])}
     beside = {id(one): verdict(one, cheapest) for one in candidates[1:]}
-    # Three may each save beside the next: no more than once round.
+    # Verdicts may be circular, each of three saving over the next, so each candidate is cheapest at most once.
     while lower := [one for one in candidates if beside.get(id(one)) is Verdict.SAVES and id(one) not in tried]:
         cheapest = lower[0]
         tried.add(id(cheapest))
@@ -423,14 +431,14 @@ def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...
 
 
 def _drops(wanted: Wanted, one: Candidate) -> bool:
-    """Whether it qualifies today, and does not on the day that is asked about."""
+    """Return true if the candidate qualifies today and not on the day in question."""
     if wanted.on <= wanted.today or one.ruling is Ruling.MEETS:
         return False
     return _candidate(wanted, one.coordinates, wanted.today, None, None).ruling is Ruling.MEETS
 
 
 def lacks(one: Candidate) -> tuple[int, int]:
-    """How many rules it breaks, and of how many that cannot be said."""
+    """Return the number of broken rules, and of rules whose ruling is open."""
     return len(one.broken), len(one.missing)
 
 
