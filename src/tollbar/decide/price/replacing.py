@@ -87,8 +87,7 @@ class StudyPlace:
     not_given: tuple[str, ...]
     """Settings in which the use's cell differs from all qualifying cells, though the asset does not give them."""
     rank: tuple[bool, bool, bool, int]
-    """Sort key: the place has the use and a replacement, the use was measured, its operation decides, and it is usual.
-    """
+    """Sort key: the place has the use and a replacement, the use was measured, its operation decides, it is usual."""
 
 
 class _MeasuredStudy:

@@ -47,7 +47,7 @@ def _argon2id(work: float, most_bytes: float) -> Iterator[Parameters]:
 
 
 def _scrypt(work: float, most_bytes: float) -> Iterator[Parameters]:
-    """Yield parameters near the work, with the most memory first, then with r nearest to 8; then those with less work."""
+    """Yield parameters near the work, with the most memory first, then with r nearest to 8; then smaller work."""
     found = [
         {"n": 1 << power, "r": r, "p": p}
         for power in range(1, 25)

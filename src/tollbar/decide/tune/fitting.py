@@ -311,7 +311,7 @@ def _cell(asked: Asked, choice: Choice, parameters: Parameters) -> Mapping[str, 
 
 
 def _fastest(asked: Asked, choice: Choice, floor: Parameters) -> tuple[Provider, float] | str:
-    """Return the fastest provider that is proved to hash correctly, and its CPU seconds; or the reason why none does."""
+    """Return the fastest provider proved to hash correctly, and its CPU seconds; or the reason why none does."""
     found: list[tuple[float, Provider]] = []
     reasons: list[str] = []
     for provider in asked.providers:

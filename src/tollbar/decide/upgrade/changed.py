@@ -135,7 +135,7 @@ class Upgrade:
         return sum(one.ratio is not None and is_near(one.ratio, 1 + share, one.study.trust) for one in self.changes)
 
     def tellable(self, share: float) -> int:
-        """Return the number of rows that would show a rise of this share: their interval and their noise are narrower."""
+        """Return the number of rows that would show a rise of this share: their interval and noise are narrower."""
         return sum(
             max(one.ratio.high / one.ratio.estimate, reach(one.toll.noise)) < 1 + share
             for one in self.changes

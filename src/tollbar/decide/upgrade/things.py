@@ -16,8 +16,7 @@ from tollbar.decide.upgrade import builds, fetching
 from tollbar.lab.servers.loading import libssl_beside, name_end
 
 LIBCRYPTO, PACKAGE, PASSWORDS = "libcrypto", "package", "password"
-"""Kinds of upgraded things apart from servers and runtimes, whose kinds are the names of their servers and platforms.
-"""
+"""Kinds of upgraded things apart from servers and runtimes, whose kinds are their servers' and platforms' names."""
 WAYS = (
     "name a libcrypto (`libcrypto:psycopg`), a file or folder (`./lib/libcrypto.so.3`), a Debian package"
     " (`libssl3=3.0.20-1~deb12u2`), a wheel (`pycurl==7.49.0`), or a build of Node or Go (`node@22.11.0`, `go@1.24.0`)"
