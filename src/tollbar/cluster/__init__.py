@@ -36,7 +36,7 @@ ENGINES = ("ray",)
 
 
 def check_can(on: str, simulate: int | None) -> None:
-    """Raises TollbarError for an engine that is none, or is not installed."""
+    """Raise TollbarError for an engine that is unknown or not installed."""
     engine, _, _ = on.partition(":")
     if engine not in ENGINES:
         raise TollbarError(f"no such engine: `{engine}`", where=f"--cluster {on}", hint=f"known: {', '.join(ENGINES)}")
@@ -50,13 +50,17 @@ def check_can(on: str, simulate: int | None) -> None:
         raise TollbarError("Ray is not installed", where=f"--cluster {on}", hint="pip install 'tollbar[ray]'")
 
 
-# Each is a raylet with its agents: a fifth of a gigabyte.
+# Largest number of simulated nodes: each is a raylet with its agents, a fifth of a gigabyte.
 MOST_SIMULATED = 16
 
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Cluster]:
-    """A cluster that is there, by Ray. Raises TollbarError."""
+    """Yield a connection to an existing Ray cluster.
+
+
+    Raises TollbarError.
+    """
     # Not with the others: Ray is an extra, and takes half a second to import.
     from tollbar.cluster.on_ray import Cluster
 
@@ -68,9 +72,10 @@ def connected(address: str | None) -> Iterator[Cluster]:
 
 
 def drive(fleets: Fleets, labels: dict[str, str]) -> None:
-    """Has every node of the fleet's cluster that qualifies measure what it lacks. Raises TollbarError.
+    """Drive every qualifying node of the fleet's cluster until it has measured the missing cells.
 
-    A fleet that has nodes is gone on with on those, and `labels` tell which of them.
+
+    A fleet that has nodes is resumed on those, and `labels` select them. Raises TollbarError.
     """
     from tollbar.cluster.simulated import simulated
 

@@ -1,4 +1,4 @@
-"""What a fleet asks of a cluster, whichever engine it is: the nodes, and a part on each that answers in time."""
+"""Interface of a cluster, for any engine: the nodes, and an agent on each that answers in time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Lost(Exception):
 
 
 class Said(Exception):
-    """A node's part answers that it could not do what it was asked for."""
+    """Error that a node's agent answers when it cannot do a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +21,22 @@ class ClusterNode:
 
     id: str
     name: str
-    """Its host name."""
+    """Host name."""
     address: str
     labels: Mapping[str, str]
     holds_resource: bool = False
-    """Whether the cluster counts what measures on it."""
+    """True if the cluster counts measurements on the node as a resource."""
 
 
 class Part(Protocol):
-    """What stands on a node, for one run."""
+    """Handle to the `node.NodeAgent` that runs on a cluster node, for one run."""
 
     def call(self, method: str, *words: Any, limit_s: float = ..., **named: Any) -> Any:
-        """What this method of `node.NodeAgent` answers there. Raises Lost or Said."""
+        """Return the answer of this method of `node.NodeAgent`.
+
+
+        Raises Lost or Said.
+        """
 
     def end(self) -> None:
         """Ends it."""
@@ -42,10 +46,14 @@ class Cluster(Protocol):
     """A connection with a cluster."""
 
     def places(self) -> Sequence[ClusterNode]:
-        """The nodes that may measure."""
+        """Return the nodes that may measure."""
 
     def start(self, place: ClusterNode, name: str) -> Part:
-        """A part on a node, which has this name in its fleet. Raises TollbarError where it can have none."""
+        """Start an agent on a node, under the node's name in its fleet.
+
+
+        Raises TollbarError where it can have none.
+        """
 
     def close(self) -> None:
         """Lets the cluster go."""

@@ -1,7 +1,8 @@
-"""The driver: a study on every node that qualifies, each node's run brought home while it grows.
+"""Driver of a fleet: a study on every qualifying node, each node's run copied home while it grows.
 
-What was measured is in the nodes' runs, and what is home of each is an ordinary run. `fleet.json` says which is whose,
-so that what one node still lacks can be gone on with alone.
+
+The nodes' runs have the measurements, and each copy at home is an ordinary run. `fleet.json` maps nodes to runs, so
+that each node's missing cells can be resumed alone.
 """
 
 from __future__ import annotations
@@ -42,21 +43,21 @@ FILE, PAGE = "fleet.json", "fleet.html"
 SCHEMA = 1
 # With the texts of its own studies, of which a run has 2 MiB. An empty list is a value of 64 bytes in memory.
 MOST_BYTES, MOST_VALUES = 4 << 20, 500_000
-# How often a node is asked how far it is: often enough for a screen, seldom enough to take no core's time.
+# Seconds between polls of a node: short enough for a screen, long enough to use no core's time.
 POLL_S = 2.0
-# How often what is new of a run is brought home, at most: a copy of the results takes some milliseconds of the node.
+# Least seconds between copies of a run's changes: a copy of the results takes some milliseconds of the node.
 BROUGHT_S = 10.0
 BROUGHT_LIMIT_S = 120.0
 # The node gives its run half as long.
 STOP_LIMIT_S = 30.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,100}")
-# Of a run there, as `errors.ExitStatus` has them: what there is of it is all that it will be.
+# Exit statuses of a node's run, as in `errors.ExitStatus`, after which it is complete.
 DONE, SOME_FAILED = 0, 1
 SIMULATED = "simulated: all nodes are this one machine, measured one after the other, and nothing of it is a network's"
 
 
 class State(StrEnum):
-    """How far a node's part is."""
+    """State of a node's part."""
 
     WAITING = "waiting"
     MEASURING = "measuring"
@@ -77,9 +78,9 @@ class FleetNode(Strict):
     state: State = State.WAITING
     reason: str | None = None
     run: str | None = None
-    """Its run's directory, in the folder of its name."""
+    """Directory of its run, in the folder of its name."""
     host: str = ""
-    """Its host name, where that of another node is the same and it is called by its address."""
+    """Host name, if another node has the same and this one is called by its address."""
 
     @property
     def host_name(self) -> str:
@@ -88,14 +89,14 @@ class FleetNode(Strict):
 
 @dataclass(slots=True)
 class Fleet(Strict):
-    """What `fleet.json` says."""
+    """Contents of `fleet.json`."""
 
     schema: int
     tollbar: str
     command: list[str]
     started: str
     studies: list[str]
-    """Names of what ships with Tollbar, on the nodes as here."""
+    """Names of studies that ship with Tollbar, on the nodes as here."""
     files: dict[str, str]
     """The text of studies that do not, by their file's name; they are in no order with those that do."""
     options: list[str]
@@ -103,12 +104,12 @@ class Fleet(Strict):
     simulated: int | None
     nodes: list[FleetNode]
     labels: dict[str, str] = field(default_factory=dict)
-    """Which nodes were asked for."""
+    """Labels that select the nodes."""
 
 
 @dataclass(slots=True)
 class Driven:
-    """A member with what stands on its node."""
+    """Member of a fleet with the agent on its node."""
 
     member: FleetNode
     place: ClusterNode
@@ -122,23 +123,31 @@ class Driven:
 
 @dataclass(slots=True)
 class Fleets:
-    """One fleet's directory, driven by one process at a time."""
+    """Directory of one fleet, driven by one process at a time."""
 
     directory: Path
     fleet: Fleet
     nodes: list[Driven] = field(default_factory=list)
     on_lost: Callable[[str], None] = lambda _: None
-    """Told the name of a node that is lost, which may measure on all the same."""
+    """Callback with the name of a lost node, which may continue to measure."""
 
     def write(self) -> None:
-        """Keeps what is known of the nodes. Raises TollbarError."""
+        """Write the facts of the nodes to `fleet.json`.
+
+
+        Raises TollbarError.
+        """
         try:
             write_atomically(self.directory / FILE, json.dumps(asdict(self.fleet), indent=1) + "\n")
         except OSError as error:
             raise TollbarError(f"cannot be written: {error.strerror}", where=str(self.directory / FILE)) from error
 
     def drive(self, cluster: Cluster, places: Sequence[ClusterNode], at_once: int | None) -> None:
-        """Has every node that is not done measure what it lacks. KeyboardInterrupt is handed on, once all is home."""
+        """Drive every unfinished node until it has measured the missing cells.
+
+
+        KeyboardInterrupt is raised again once all is home.
+        """
         with self._held():
             self._join(places)
             terminal.say(f"  data       {self.directory}/")
@@ -160,7 +169,7 @@ class Fleets:
                 self.write()
 
     def _join(self, places: Sequence[ClusterNode]) -> None:
-        """Each node that the fleet has; where it has none yet, each one, and of two of one name each by its address."""
+        """Match nodes to members, or add each node to a new fleet; nodes of one name are called by their addresses."""
         members = self._known(places) if self.fleet.nodes else self._new(places)
         left = [place.name for place, member in zip(places, members, strict=True) if member is None]
         if left:
@@ -198,11 +207,11 @@ class Fleets:
         return found
 
     def _known(self, places: Sequence[ClusterNode]) -> list[FleetNode | None]:
-        """Which member each node is: names change with those of other nodes, and addresses from day to day."""
+        """Return the member of each node; names change with those of other nodes, and addresses from day to day."""
         names = {one.host_name for one in self.fleet.nodes}
         ways: tuple[Callable[[ClusterNode, FleetNode], bool], ...] = (
             lambda place, member: (place.name, place.address) == (member.host_name, member.address),
-            # What has the name of another is that one, with a new address.
+            # A node with another member's name is that member, with a new address.
             lambda place, member: place.address == member.address and place.name not in names,
             lambda place, member: place.name == member.host_name,
         )
@@ -211,7 +220,7 @@ class Fleets:
             places_left = [at for at in range(len(places)) if at not in found]
             members_left = [one for one in self.fleet.nodes if one not in found.values()]
             for at in places_left:
-                # Where several of one name are left, none of them can be told from the others.
+                # Several of one name that are left cannot be distinguished.
                 those = [one for one in members_left if is_it(places[at], one)]
                 if len(those) == 1 and sum(is_it(places[other], those[0]) for other in places_left) == 1:
                     found[at] = those[0]
@@ -230,7 +239,7 @@ class Fleets:
                     time.sleep(POLL_S)
 
     def _guarded(self, one: Driven, step: Callable[[Driven], None]) -> None:
-        """What goes wrong with one node ends its part, and no other."""
+        """Run a step of one node; an error ends that node's part, and no other."""
         try:
             step(one)
         except Lost as error:
@@ -251,11 +260,11 @@ class Fleets:
             return
         fleet, run = self.directory.name, one.member.run
         if (at_home := one.home.whole) is not None:
-            # What the node itself has is newer, if it has any: it went on until it was ended.
+            # The node's own copy is newer, if it has any: it continued until it was ended.
             came = sum(trials for _, trials in results.present(at_home).values())
             if replies.read(replies.TRIALS, one.part.call("trials", fleet, run)) < came:
                 one.part.call("receive", fleet, run, one.home.content(), limit_s=BROUGHT_LIMIT_S)
-        # Whichever it began where that was never said here: its batches are not measured anew.
+        # The node may have begun a run that was never reported here: its batches are not measured again.
         resume = replies.read(replies.TRIALS, one.part.call("trials", fleet, run)) >= 0
         if not resume and at_home is None:
             one.home.give_up()
@@ -294,7 +303,7 @@ class Fleets:
             self._set(one, State.DONE, "some cell failed, or none could be measured" if found.status else None)
 
     def _bring(self, one: Driven) -> None:
-        """Brings home what is new of its run; asked for anew where it was not what it said."""
+        """Copy a run's changes home; a copy that does not match its digests is requested again in full."""
         assert one.part is not None
         for known, blocks in (one.home.known(), ({}, [])):
             changed = one.part.call("changed", self.directory.name, known, blocks, limit_s=BROUGHT_LIMIT_S)
@@ -312,7 +321,7 @@ class Fleets:
         one.brought_s = time.monotonic()
 
     def _end(self, one: Driven, state: State, reason: str | None) -> None:
-        """Stops a part, and brings home what it has."""
+        """Stop an agent, and copy its run home."""
         if one.part is not None:
             with suppress(Lost, Said, TollbarError, OSError):
                 one.part.call("stop", limit_s=STOP_LIMIT_S)
@@ -338,7 +347,7 @@ class Fleets:
     def _held(self) -> Iterator[None]:
         """While this process drives the fleet, no other does."""
         try:
-            # Never emptied: what is there may not be a lock.
+            # The file is never emptied because it may not be a lock.
             lock = os.fdopen(open_file(self.directory / LOCK, os.O_RDWR | os.O_CREAT), "r+b")
         except OSError as error:
             raise TollbarError(f"cannot be opened: {error.strerror}", where=str(self.directory / LOCK)) from error
@@ -351,9 +360,10 @@ class Fleets:
             yield
 
     def finished(self, *, report: bool) -> list[Path]:
-        """Return the runs of nodes that are done, with a report each where that is asked for.
+        """Return the runs of finished nodes, with a report each if requested.
 
-        Each was judged on its node, which noted that look. What is not done is not looked at: that would cost it
+
+        Each was judged on its node, which noted that look. Unfinished runs are not judged: that would cost them
         confidence.
         """
         done = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run and one.state is State.DONE]
@@ -367,7 +377,7 @@ class Fleets:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def how_to_go_on(self) -> str:
-        """The command."""
+        """Return the command that resumes the fleet."""
         return f"tollbar run --resume {pasted(self.directory)}"
 
 
@@ -383,7 +393,11 @@ def begin(
     simulated: int | None,
     labels: Mapping[str, str],
 ) -> Fleets:
-    """A new fleet's directory, without a node yet. Raises TollbarError."""
+    """Create a new fleet's directory, without nodes.
+
+
+    Raises TollbarError.
+    """
     started = datetime.now().astimezone()
     fleet = Fleet(
         SCHEMA, __version__, [*command], started.isoformat(timespec="seconds"), [*studies], dict(files), [*options], on,
@@ -403,7 +417,11 @@ def begin(
 
 
 def take_up(directory: Path) -> Fleets:
-    """A fleet to go on with. Raises TollbarError."""
+    """Return the fleet of a directory, to be resumed.
+
+
+    Raises TollbarError.
+    """
     path = directory / FILE
     try:
         said = read_json(read_text(path, MOST_BYTES, pipes=False), MOST_VALUES)
@@ -423,7 +441,7 @@ def take_up(directory: Path) -> Fleets:
 
 
 def _check_files(directory: Path, nodes: Sequence[str]) -> None:
-    """Raises TollbarError for an entry that is no ordinary file of a fleet or of a node's run in it."""
+    """Raise TollbarError for an entry that is not an ordinary file of a fleet or of a node's run in it."""
     runs = [path for name in nodes for path in (directory / name).glob("*")]
     for path in [*directory.iterdir(), *runs]:
         refuse_other_kinds(path.lstat(), str(path.relative_to(directory)), str(directory))
@@ -432,7 +450,11 @@ def _check_files(directory: Path, nodes: Sequence[str]) -> None:
 
 
 def chosen(places: Sequence[ClusterNode], wanted: Mapping[str, str]) -> list[ClusterNode]:
-    """The nodes that have all these labels. Raises TollbarError where none has."""
+    """Return the nodes that have all these labels.
+
+
+    Raises TollbarError where none has.
+    """
     found = [one for one in places if all(one.labels.get(label) == value for label, value in wanted.items())]
     if not found and wanted:
         there = sorted({f"{label}={value}" for one in places for label, value in one.labels.items()})
@@ -447,7 +469,11 @@ def chosen(places: Sequence[ClusterNode], wanted: Mapping[str, str]) -> list[Clu
 
 
 def read_labels(said: Sequence[str]) -> dict[str, str]:
-    """What `--nodes` says. Raises TollbarError."""
+    """Return the labels of `--nodes`.
+
+
+    Raises TollbarError.
+    """
     for one in said:
         name, equals, value = one.partition("=")
         if not (name and equals and value):

@@ -1,4 +1,4 @@
-"""A node's run as it is at home: what comes from the node is checked, written whole, and never run."""
+"""Copy of a node's run at home: data from the node are checked, written whole, and never run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tollbar.core.files import is_file
 from tollbar.decide.compare.reading import shown
 from tollbar.results.directory import MOST_BYTES, MOST_FILES, MOST_OTHERWISE, MOST_TEXTS
 
-# As `results.create` names one: a study is called by its file, whatever that is called.
+# Name of a run by `results.create`: it contains the name of a study's file, which may be anything.
 _RUN = re.compile(r"\d{4}-\d\d-\d\d-\d{6}-[^/]{1,200}")
 _FILE = re.compile(r"run\.json|judged\.json|studies/[^/]{1,200}\.toml|families/[^/]{1,200}/family\.toml")
 
 
 @dataclass(slots=True)
 class Home:
-    """The place at home of what one node measures."""
+    """Copy at home of the run of one node."""
 
     folder: Path
     run: str | None = None
@@ -34,17 +34,17 @@ class Home:
 
     @property
     def directory(self) -> Path | None:
-        """The run's directory."""
+        """Return the run's directory."""
         return self.folder / self.run if self.run else None
 
     @property
     def whole(self) -> Path | None:
-        """The same, once it is a run that can be read."""
+        """Return the run's directory, once it can be read as a run."""
         directory = self.directory
         return directory if directory is not None and is_file(directory / "run.json") else None
 
     def known(self) -> tuple[dict[str, str], list[str]]:
-        """The digests of what is here: of files by their names, and of the blocks of the results."""
+        """Return the digests of the copy: of files by their names, and of the blocks of the results."""
         directory = self.directory
         if directory is None:
             return {}, []
@@ -57,25 +57,33 @@ class Home:
         return files, blocks
 
     def content(self) -> dict[str, bytes]:
-        """All of the run, to be sent to a node."""
+        """Return all files of the run, to be sent to a node."""
         assert self.directory is not None
         paths = [*_files(self.directory), self.directory / RESULTS]
         return {str(path.relative_to(self.directory)): path.read_bytes() for path in paths}
 
     def begin(self, name: str) -> None:
-        """From now on this is its run. Raises TollbarError for a name that no run has, and for another run."""
+        """Set the node's run.
+
+
+        Raises TollbarError for a name that no run has, and for another run.
+        """
         if not _is_plain(name, _RUN) or self.run not in (None, name):
             raise TollbarError(f"sends a run that is not the one it began: {shown(name)}")
         self.run = name
 
     def give_up(self) -> None:
-        """Of a run of which nothing whole came home, and that its node lost: the next has its place."""
+        """Remove a run that the node lost before a whole copy came home, so that the next has its place."""
         if self.directory is not None and _is_plain(self.directory.name, _RUN):
             shutil.rmtree(self.directory, ignore_errors=True)
         self.run = None
 
     def take(self, reply: object) -> None:
-        """Writes what has changed, each file whole. Raises TollbarError for what no run has, and OSError."""
+        """Write the changed files, each whole.
+
+
+        Raises TollbarError for content that no run has, and OSError.
+        """
         if reply == {}:
             return
         changed = replies.read(replies.CHANGED, reply)
@@ -103,7 +111,7 @@ class Home:
             if len(content) > MOST_BYTES.get(file, MOST_OTHERWISE):
                 raise TollbarError(f"sends a file that is larger than any run has: {shown(file)}")
             sizes[file] = len(content)
-        # It may send others each time.
+        # A node may send other files each time, so their total is limited.
         if len(sizes) > MOST_FILES:
             raise TollbarError(f"sends {len(sizes)} files, where a run has at most {MOST_FILES}")
         # Files of their own limit are apart.
@@ -113,18 +121,22 @@ class Home:
 
     def _take_results(self, path: Path, coming: replies.Results) -> None:
         before = path.stat().st_size if path.exists() else 0
-        # No room is made for what it only says.
+        # The length that the node reports allocates nothing by itself.
         if coming.length > (there := before + sum(map(len, coming.blocks.values()))):
             raise TollbarError(f"sends results of {coming.length} bytes, of which {there} are here or sent")
         if not all(0 <= at * BLOCK_BYTES < coming.length for at in coming.blocks):
             raise TollbarError("sends a part of the results that is not within them")
         _write(path, self._merged(path, coming))
-        # The log of another copy is none of this one.
+        # The log of another copy does not belong to this one.
         for suffix in ("-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
 
     def _merged(self, path: Path, coming: replies.Results) -> Iterator[bytes]:
-        """The blocks of the results, one at a time: they may be larger than memory. Raises TollbarError."""
+        """Yield the blocks of the results, one at a time: they may be larger than memory.
+
+
+        Raises TollbarError.
+        """
         together = hashlib.sha256()
         with open(path, "rb") if path.exists() else BytesIO() as before:
             for start in range(0, coming.length, BLOCK_BYTES):
@@ -141,22 +153,23 @@ class Home:
 
 
 def _is_plain(name: str, form: re.Pattern[str]) -> bool:
-    """Whether this is a name of the form that a file system takes."""
+    """Return true if a name has this form and a file system accepts it."""
     parts = name.split("/")
     return name.isprintable() and form.fullmatch(name) is not None and all(len(one.encode()) <= 255 for one in parts)
 
 
 def _with_looks(path: Path, said: bytes) -> bytes:
-    """What a node says of its run, with the looks that were noted of it here: each has its price, wherever it was.
+    """Return a node's `run.json` with the looks noted here: each look costs confidence, wherever it was.
 
-    Raises TollbarError for what no run says.
+
+    Raises TollbarError for content that no run has.
     """
     try:
         before = json.loads(path.read_bytes())["studies"] if path.exists() else {}
         coming = json.loads(said)
         for name, entry in before.items():
             there = coming["studies"][name]
-            # By what they are: compared one with another, as many as a file may have take hours.
+            # Sets are used because comparing each pair would take hours at a file's largest number of looks.
             noted = {
                 (int(look["trials"]), int(look["blocks"])): look
                 for look in [*entry["interim_looks"], *there["interim_looks"]]
@@ -178,7 +191,7 @@ def _write(path: Path, pieces: Iterable[bytes]) -> None:
     """Writes a file whole, or not at all where the pieces end with an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.coming")
-    # Made anew: never a link, or a file with another name, that was laid there.
+    # The file is created again, because a link or a file with another name may have been put there.
     beside.unlink(missing_ok=True)
     try:
         with open(beside, "xb") as file:

@@ -23,16 +23,16 @@ from tollbar.lab.servers.sandbox import Sandbox, first_line
 # The bridge has the first, and is itself a machine: the one from which the others are asked.
 NETWORK, BITS = "10.77.0", 24
 HUB = "hub"
-# Of one bridge; far above what one machine is worth making up.
+# Limit of one bridge, far above the number that one machine can usefully simulate.
 MOST = 100
 # Making a namespace takes milliseconds; a machine that swaps may take its time.
 MADE_LIMIT_S = 10.0
-# What ends a machine is no polite request. But the guard takes two of its signals that come at once for one.
+# A machine is killed at once; the pause is needed because its guard merges two signals that come together.
 GRACE_S = 0.05
 CLONE_NEWNET = 0x40000000
-# What a machine has of its own, as `unshare` and `nsenter` name it; the hub is told of this one's processes.
+# Namespaces of the hub and of a machine, as `unshare` and `nsenter` name them; the hub shares this machine's processes.
 OF_HUB, OF_MACHINE = ("--net", "--uts"), ("--net", "--uts", "--mount", "--pid")
-# In the namespaces: says that it is ready, and holds them. A process that is number 1 there ignores SIGTERM.
+# Holder of the namespaces, which reports that it is ready. A process that is number 1 there ignores SIGTERM.
 HOLD = 'hostname "$1" && ip link set lo up && echo ready && exec sleep infinity'
 HINT = "this needs root, or a user namespace: unshare --user --map-root-user tollbar …; and iproute2 and util-linux"
 
@@ -46,13 +46,13 @@ class Space:
     kinds: tuple[str, ...]
     """The namespaces that it has of its own."""
     pid: int
-    """Of the process that holds them (its number 1, where it has process ids of its own), as the host numbers it."""
+    """Process that holds the namespaces, as the host numbers it (number 1 inside, if it has process ids of its own)."""
     holder: Guarded
     directory: Path
-    """Of its own, in the sandbox: for temporary files and what it keeps."""
+    """Directory of the machine, in the sandbox, for temporary and kept files."""
 
     def words(self, *command: str) -> tuple[str, ...]:
-        """The words that run a command there, from its directory."""
+        """Return the words that run a command there, from its directory."""
         return ("nsenter", "--target", str(self.pid), *self.kinds, "--", "env", "-C", str(self.directory), *command)
 
     def start(self, sandbox: Sandbox, *command: str, environment: Mapping[str, str] | None = None) -> Guarded:
@@ -81,7 +81,11 @@ class Network:
                 raise TollbarError(f"the private network cannot be entered: {why}", hint=HINT)
 
     def add(self, name: str) -> Space:
-        """One more machine, on the bridge. Raises TollbarError."""
+        """Add a machine to the bridge.
+
+
+        Raises TollbarError.
+        """
         number = len(self.spaces) + 1
         if number > MOST:
             raise TollbarError(f"at most {MOST} machines are made up on one")
@@ -94,7 +98,7 @@ class Network:
         return space
 
     def cut(self, space: Space) -> None:
-        """Takes a machine off the network, which it is not told."""
+        """Cut a machine off the network, without a notice to it."""
         self._ip(self.hub, f"link set {_cable(space)} nomaster")
 
     def mend(self, space: Space) -> None:
@@ -112,7 +116,11 @@ class Network:
 
 
 def network(sandbox: Sandbox, names: Sequence[str]) -> Network:
-    """A private network of machines of these names, which lasts as long as the sandbox. Raises TollbarError."""
+    """Return a private network of machines of these names, which lasts as long as the sandbox.
+
+
+    Raises TollbarError.
+    """
     hub = _made(sandbox, HUB, f"{NETWORK}.1", OF_HUB)
     made = Network(sandbox, hub)
     _run(_in_network(hub, "ip", "link", "add", HUB, "type", "bridge"))
@@ -131,7 +139,7 @@ def _made(sandbox: Sandbox, name: str, address: str, kinds: tuple[str, ...]) -> 
             ("unshare", *made_of, "--", "sh", "-c", HOLD, "sh", name), sandbox=sandbox, work_dir=directory,
             log=sandbox.log_of(directory, "holder"), grace_s=GRACE_S, stdout=subprocess.PIPE, is_lab=True,
         )  # fmt: skip
-        # Ended, it says nothing, and why is in its log.
+        # A process that ended prints nothing, and the reason is in its log.
         if (said := first_line(holder.process, MADE_LIMIT_S)) != b"ready":
             why = f"nothing within {MADE_LIMIT_S:g} s" if said is None else holder.fault()
             holder.end()
@@ -148,7 +156,7 @@ def _addressed(space: Space, device: str) -> None:
 
 
 def _cable(space: Space) -> str:
-    """The hub's end of a machine's cable, by its address: a device's name is at most 15 letters."""
+    """Return the hub's end of a machine's cable, by its address: a device's name has at most 15 characters."""
     return f"cable{space.address.rpartition('.')[2]}"
 
 

@@ -1,7 +1,8 @@
-"""What is done on a node: `tollbar run` as an ordinary process there, and what of its run has changed.
+"""Agent on a node: `tollbar run` as an ordinary process there, and the changes of its run.
 
-This class is sent to the node by value, whatever Tollbar is installed there: it imports nothing of Tollbar but for what
-starts the process, by when the version was compared. What is measured is that process's, by the same code as here.
+
+This class is sent to the node by value, whatever Tollbar is installed there: it imports nothing of Tollbar except to
+start the process, after the versions were compared. That process measures, by the same code as here.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from typing import Any
 
 BLOCK_BYTES = 64 * 1024
 RESULTS = "results.sqlite"
-# What a run says of itself, by the patterns of its files; what else is in its directory stays on the node.
+# Files of a run that are sent, by pattern; other files in its directory stay on the node.
 SAID = ("studies/*.toml", "families/*/family.toml", "judged.json", "run.json")
-# The end of what the run said, of which the last lines tell how it ended.
+# Bytes kept of the end of the run's output, whose last lines give the outcome.
 KEPT_LOG_BYTES = 4000
 # The guard asks the run to end as Ctrl-C does, and kills all of it ten seconds later.
 STOP_LIMIT_S = 15.0
@@ -34,30 +35,30 @@ _BATCHES = re.compile(r"^  measure    (\d+) batches", re.MULTILINE)
 
 
 class NodeAgent:
-    """One node's part of a fleet: at most one run at a time."""
+    """Agent of one node of a fleet, with at most one run at a time."""
 
     def __init__(self, name: str) -> None:
-        """`name` is the node's in its fleet: nodes may have one user's folders in common."""
+        """Keep the node's name in its fleet: nodes may share one user's folders."""
         self._name = name
         self._process: subprocess.Popen[bytes] | None = None
         self._core: int | None = None
 
     def version(self) -> str | None:
-        """Of the Tollbar that is installed here; None: there is none."""
+        """Return the version of the Tollbar installed here; None: it is not installed."""
         try:
             return metadata.version("tollbar")
         except metadata.PackageNotFoundError:
             return None
 
     def trials(self, fleet: str, run: str | None) -> int:
-        """How many trials the node itself has of a run, and -1 where it has none of it; None: whichever it began."""
+        """Return the number of trials that the node has of a run, or -1 where it has no copy; None: any run it began."""
         directory = self._run(fleet)
         if directory is None or (run is not None and directory.name != run):
             return -1
         return _count(directory / RESULTS, "trial")
 
     def receive(self, fleet: str, run: str, files: Mapping[str, bytes]) -> None:
-        """Takes a run as it is at home, instead of what is here of it."""
+        """Replace the node's copy of a run by the one from home."""
         shutil.rmtree(self._folder(fleet) / "runs", ignore_errors=True)
         for name, content in files.items():
             path = self._folder(fleet) / "runs" / run / name
@@ -81,8 +82,8 @@ class NodeAgent:
         run = self._run(fleet) if resume else None
         place = ["--resume", str(run)] if run else ["--runs", str(folder / "runs")]
         command = [sys.executable, "-m", "tollbar", "run", *words, *place, "--no-report", "--json"]
-        # The raylet may be kept off cores; the run is told of all that this node may use, and keeps one free itself.
-        # Their numbers may have gaps, and the kernel passes over those that it does not have.
+        # The raylet may be kept off cores, so the run gets all cores of the node, and keeps one free itself. The
+        # numbers may have gaps, and the kernel ignores those that it does not have.
         cores = set(range(MOST_CORES))
         with suppress(OSError):
             os.sched_setaffinity(0, cores)
@@ -93,12 +94,13 @@ class NodeAgent:
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, cwd=folder, start_new_session=True,
                 env=self._environment() | ({"TOLLBAR_SIMULATED": "yes"} if simulated else {}),
             )  # fmt: skip
-        # As `machine.measuring_core` has it.
+        # The same core as in `machine.measuring_core`.
         self._core = max(os.sched_getaffinity(0))
         _keep_off(self._core)
 
     def progress(self, fleet: str) -> dict[str, Any]:
-        """How far the run is: its name, batches done and planned, its last line, and its status once it has ended."""
+        """Return the run's progress: its name, batches done and planned, its last line, and its status once it has
+        ended."""
         if self._core is not None:
             # Ray starts threads when it wants them.
             _keep_off(self._core)
@@ -113,10 +115,11 @@ class NodeAgent:
         }  # fmt: skip
 
     def changed(self, fleet: str, known: Mapping[str, str], blocks: Sequence[str]) -> dict[str, Any]:
-        """What of the run is not at home: files whose digest is not `known`, and `blocks` of the results.
+        """Return the files whose digest is not `known`, and the results' blocks that differ from `blocks`.
 
-        The results are a copy of one moment, whatever is written meanwhile. `run.json` is read after them: a look
-        that it notes too early makes an interval wider, and one that it lacks would make it too narrow.
+
+        The results are a copy of one moment, whatever is written meanwhile. `run.json` is read after them: a look noted
+        too early makes an interval wider, and a missing one would make it too narrow.
         """
         directory = self._run(fleet)
         if directory is None:
@@ -144,11 +147,11 @@ class NodeAgent:
                 self._process.wait(STOP_LIMIT_S)
 
     def forget(self, fleet: str) -> None:
-        """Removes what is here of a fleet: all of it is at home."""
+        """Remove the node's copy of a fleet, which is complete at home."""
         shutil.rmtree(self._folder(fleet), ignore_errors=True)
 
     def _environment(self) -> dict[str, str]:
-        """That of the node's user, without what Ray adds for its workers, such as the cluster's token."""
+        """Return the environment of the node's user, without Ray's additions for workers, such as the cluster's token."""
         return {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "OMP_"))}
 
     def _folder(self, fleet: str) -> Path:
@@ -166,7 +169,7 @@ class NodeAgent:
 
 
 def digest(content: bytes | bytearray) -> str:
-    """By which a file or a block is known on both sides."""
+    """Return the digest by which both sides identify a file or a block."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -176,11 +179,11 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _copy(path: Path) -> bytes:
-    """The results at one moment, as a database without a log beside it."""
+    """Return the results at one moment, as a database without a separate log."""
     with closing(_opened(path)) as here, closing(sqlite3.connect(":memory:")) as to:
         here.backup(to)
         content = bytearray(to.serialize())
-    # How the file is to be written to and read: not by a log. See "File format version numbers" of SQLite's format.
+    # These bytes turn off the write-ahead log. See "File format version numbers" of SQLite's format.
     content[18:20] = b"\x01\x01"
     return bytes(content)
 

@@ -1,7 +1,8 @@
-"""Ray, and nothing else imports it: which nodes there are, and one actor on each, which is asked with a limit.
+"""Ray cluster, the only module that imports Ray: its nodes, and one actor on each, called with a time limit.
 
-Ray never tries anything again: what a run has is in its journal, and that decides. Whatever Ray writes to the terminal
-goes to a file of this connection; what is wrong is said in one line.
+
+Ray repeats no task: the run's journal decides what is left. Ray's output goes to a file of this connection; errors are
+reported in one line.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from tollbar.core.errors import TollbarError
 
 # Ray itself waits for ever for an address where nothing listens.
 REACHED_LIMIT_S = 5.0
-# An actor starts in seconds, unless another has what it asks for, or the node is gone.
+# An actor starts in seconds, unless another has its resource, or the node is gone.
 PLACED_LIMIT_S = 60.0
-# One measurement at a time on a node: a second driver does not get the name.
+# Names are unique in it, so a second driver cannot measure on a node at the same time.
 NAMESPACE = "tollbar"
 RESOURCE = "tollbar"
 _PORT = re.compile(r"(.+):(\d+)")
@@ -39,9 +40,13 @@ class Cluster:
     """A connection with a cluster that is there."""
 
     def __init__(self, address: str | None) -> None:
-        """`address` is of its head, `HOST:PORT`; None: that which Ray finds from here. Raises TollbarError."""
+        """Connect to the head at `address`, `HOST:PORT`; None: the one that Ray finds from here.
+
+
+        Raises TollbarError.
+        """
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # Where tokens are on by default for a cluster, they are for what joins it.
+        # Clusters with tokens by default require one to join.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         where = f"--cluster ray:{address}" if address else "--cluster ray"
         if address is None:
@@ -63,7 +68,7 @@ class Cluster:
         cloudpickle.register_pickle_by_value(node_module)
 
     def places(self) -> list[ClusterNode]:
-        """The nodes that are alive. Those that have the resource `tollbar`, where any has it: it says which measure."""
+        """Return the nodes that are alive; only those with the resource `tollbar`, if any has it."""
         found = [one for one in ray.nodes() if one["Alive"]]
         with_it = [one for one in found if one["Resources"].get(RESOURCE, 0) >= 1]
         return [
@@ -76,7 +81,11 @@ class Cluster:
         ]  # fmt: skip
 
     def start(self, place: ClusterNode, name: str) -> Actor:
-        """The node's part of this name, started there. Raises TollbarError where another driver has one there."""
+        """Start the node's agent under this name.
+
+
+        Raises TollbarError where another driver has one there.
+        """
         options = {
             "num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, "name": f"node-{place.id}",
             "resources": {RESOURCE: 1} if place.holds_resource else None,
@@ -100,7 +109,11 @@ class Actor:
         self._handle = handle
 
     def call(self, method: str, *words: Any, limit_s: float = PLACED_LIMIT_S, **named: Any) -> Any:
-        """What the part answers. Raises Lost where none comes, and Said where it could not do what was asked."""
+        """Return the agent's answer.
+
+
+        Raises Lost where none comes, and Said where the agent could not do the task.
+        """
         try:
             return ray.get(getattr(self._handle, method).remote(*words, **named), timeout=limit_s)
         except exceptions.GetTimeoutError as error:
@@ -108,7 +121,7 @@ class Actor:
         except exceptions.RayTaskError as error:
             raise Said(_last_line(str(error.cause or error))) from error
         except exceptions.RayError as error:
-            # What Ray says of it are its own names of actors and sockets.
+            # Ray's own message has only internal names of actors and sockets.
             raise Lost(f"the node is gone, or Ray's part on it ({type(error).__name__})") from error
 
     def end(self) -> None:
@@ -117,19 +130,19 @@ class Actor:
 
 
 class _Quiet:
-    """What Ray's own code writes to either standard stream goes to a file, and what Tollbar says to standard error."""
+    """Redirection of Ray's output to a file, and of Tollbar's to standard error."""
 
     def __init__(self) -> None:
         sys.stderr.flush()
         self._python, self._kept = (sys.stdout, sys.stderr), os.dup(2)
         self._file: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the connection
         os.dup2(self._file.fileno(), 2)
-        # Ray prints there what its daemons report of other nodes; Tollbar's data come when the cluster is let go.
+        # Ray prints its daemons' reports there; Tollbar prints its data after the cluster is released.
         sys.stdout = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="replace")
         sys.stderr = os.fdopen(os.dup(self._kept), "w", buffering=1, encoding="utf-8", errors="replace")
 
     def end(self) -> str:
-        """Puts standard error back; says what was written."""
+        """Restore standard error, and return the redirected output."""
         if self._file is None:
             return ""
         for stream in (sys.stdout, sys.stderr):
@@ -145,7 +158,11 @@ class _Quiet:
 
 
 def _found_here(where: str) -> tuple[str, str]:
-    """The address that Ray would take, and where it has that from. Raises TollbarError where there is none."""
+    """Return the address that Ray would use, and its origin.
+
+
+    Raises TollbarError where there is none.
+    """
     if address := os.environ.get("RAY_ADDRESS"):
         return address, f"RAY_ADDRESS={address}"
     try:
@@ -162,7 +179,7 @@ def _check_reached(address: str, where: str) -> None:
         raise TollbarError("no address of a cluster", where=where, hint="as in ray:10.1.2.3:6379")
     try:
         socket.create_connection((found[1], int(found[2])), REACHED_LIMIT_S).close()
-    # What is no name of a host is a UnicodeError.
+    # An invalid host name raises UnicodeError.
     except (OSError, OverflowError, UnicodeError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise TollbarError(f"no cluster there: {said}", where=where, hint=DOCUMENT) from error

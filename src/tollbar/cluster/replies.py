@@ -21,7 +21,7 @@ class _Answer(Strict, BaseModel):
 
 
 class Progress(_Answer):
-    """How far a run is, as `node.NodeAgent.progress` returns it."""
+    """Progress of a run, as `node.NodeAgent.progress` returns it."""
 
     run: str | None
     status: Annotated[int, Field(ge=-MOST, le=MOST)] | None
@@ -40,7 +40,7 @@ class Results(_Answer):
 
 
 class Changed(_Answer):
-    """What of a run is not at home, as `node.NodeAgent.changed` returns it."""
+    """Changes of a run since its copy at home, as `node.NodeAgent.changed` returns them."""
 
     run: str
     files: Annotated[dict[str, bytes], Field(max_length=MOST_FILES)]

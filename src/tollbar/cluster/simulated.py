@@ -1,7 +1,8 @@
-"""A private cluster of made-up nodes, all of them on this machine, for trying and testing what runs on real ones.
+"""Private cluster of simulated nodes on this machine, for trying and testing runs on real ones.
 
-The nodes share the cores of one machine: what is measured on them tells nothing of a network or of another processor,
-and is measured on one after the other.
+
+The nodes share the cores of one machine: their results tell nothing about a network or another processor, and they
+measure one after the other.
 """
 
 from __future__ import annotations
@@ -65,10 +66,14 @@ class Simulated:
 
 @contextmanager
 def simulated(count: int) -> Iterator[Simulated]:
-    """A cluster of so many nodes, `node-1` and so on; this process is moved to its network. Raises TollbarError."""
+    """Yield a cluster of `count` nodes, `node-1` and so on; this process moves to its network.
+
+
+    Raises TollbarError.
+    """
     with Sandbox() as sandbox:
         made = network(sandbox, [f"node-{number}" for number in range(1, count + 1)])
-        # Ray, and what asks it, stay off the core that is measured on.
+        # Ray and its client stay off the measured core.
         machine.keep_off(machine.measuring_core())
         token = sandbox.directory / "token"
         token.touch(0o600)
