@@ -67,7 +67,7 @@ EXIT_STATUSES = (
     "`--verbose` works with every command: it prints how the question was read, the plan, and every note."
 )
 
-# What any call of the system may find none of, and no command can do without.
+# Resources that any system call may find exhausted, and no command can do without.
 SHORTAGES = {
     errno.EMFILE: "file descriptors",
     errno.ENFILE: "file descriptors",
@@ -81,18 +81,18 @@ SHORTAGES = {
 COMPLETION = "--install-completion"
 VERBOSE = "--verbose"
 
-# Of how many objects more than before it is looked whether some are a cycle. Modules and what a run keeps are tens of
-# thousands, none of them in one, and to look after each 700, as Python does, takes a tenth of a command's time.
+# Number of new objects between searches for cycles. Modules and a run's data are tens of thousands, none in a cycle,
+# and Python's search after each 700 takes a tenth of a command's time.
 OBJECTS_BETWEEN_LOOKS = 100_000
 
 
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits with its status."""
-    # What is counted costs time: counting is the bench's, and no command's.
+    # Counting calls costs time, so only the benchmarks do it.
     os.environ.pop("TOLLBAR_COUNT_CALLS", None)
     ended: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: _interrupt(ended, number))
-    # What is ignored, as in the background of a shell without job control, stays so.
+    # A signal that is ignored, as in the background of a shell without job control, stays ignored.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda number, _: _interrupt(ended, number))
     with suppress(KeyboardInterrupt):
@@ -100,15 +100,15 @@ def main() -> NoReturn:
             with interrupts_kept():
                 status = _status_of(_details_taken(sys.argv[1:]) or ["--help"])
         except Exception as error:
-            # Pydantic makes an error of its own of what is raised while it builds a model, as where one is imported.
+            # Pydantic wraps errors raised while it builds a model, for example during an import.
             if not ended or KeyboardInterrupt.__name__ not in str(error):
                 raise
         else:
-            # What is there ends with the process: to look for cycles in it takes a tenth of a short command's time.
+            # All objects end with the process: a search for cycles takes a tenth of a short command's time.
             gc.freeze()
             sys.exit(status)
     if signal.SIGTERM in ended:
-        # With the default action, so that the status says what ended it; what was printed is not lost by that.
+        # The default action makes the exit status name the signal; printed output is flushed before.
         with suppress(OSError):
             sys.stdout.flush()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -124,7 +124,7 @@ def _details_taken(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _interrupt(ended: list[int], number: int) -> NoReturn:
-    """Ends what is under way, which says how to go on; a second SIGTERM ends it at once."""
+    """Interrupt the work in progress, which prints how to resume; a second SIGTERM ends it at once."""
     if number == signal.SIGTERM:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     ended.append(number)
@@ -147,7 +147,7 @@ def _status_of(arguments: Sequence[str]) -> ExitStatus:
         what = _shortage(error)
         if what is None:
             raise
-        # In so many words: what lays out more of them may want what there is none of.
+        # One plain line, because a longer layout may need the exhausted resource.
         print(f"error: this machine, or the limit that is set here, has no {what} left for it", file=sys.stderr)
         print(
             "hint: what a run has committed is safe; make room and go on with `tollbar run --resume`", file=sys.stderr
@@ -185,12 +185,12 @@ ALSO_OPTIONS: Mapping[str, Sequence[str]] = {
 }
 """Options as other tools and commands name them, each with those that a command may have in its place."""
 
-# What the loader of shared objects says in an ImportError, which has no error number.
+# Messages of the loader of shared objects in an ImportError, which has no error number.
 NO_MEMORY = ("Cannot allocate memory", "failed to map segment")
 
 
 def _shortage(error: BaseException | None) -> str | None:
-    """Return what there is none of any more, by an error or what caused it; None if it is another error."""
+    """Return the exhausted resource named by an error or its cause; None if it is another error."""
     match error:
         case MemoryError():
             return "memory"
@@ -204,10 +204,10 @@ def _shortage(error: BaseException | None) -> str | None:
 
 
 class _Output(io.FileIO):
-    """A stream that what cannot be written to stops no command: it is asked at the end what was wrong."""
+    """Output stream that never stops a command by a write error; the fault is reported at the end."""
 
     fault: OSError | None = None
-    """Why nothing is written any more."""
+    """Reason why nothing is written any more."""
 
     def write(self, content: Any) -> int:
         if self.fault is None:
@@ -219,16 +219,17 @@ class _Output(io.FileIO):
 
 
 def _opened() -> _Output | None:
-    """Both standard streams, such that a reader who leaves, or a full disk, ends no run; standard output's file.
+    """Return standard output's file; both streams survive a reader who leaves, and a full disk.
 
-    None where it is a test's, and no file. Raises TollbarError where it is closed.
+
+    None if it is a test's, and not a file. Raises TollbarError where it is closed.
     """
     if sys.__stderr__ is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
     elif sys.stderr is sys.__stderr__:
         sys.stderr, _ = _over(sys.stderr)
     if sys.__stdout__ is None:
-        # What is opened next would have its number, and be written over.
+        # The next file opened would get its number, and be overwritten.
         raise TollbarError("is closed", where="standard output", hint="what is not wanted goes to /dev/null")
     if sys.stdout is not sys.__stdout__:
         return None

@@ -1,4 +1,4 @@
-"""How the answers of decisions are shown, whatever decides: what `check policy` answers needs nothing that measures."""
+"""Layout of the answers of all decisions; it imports nothing that measures, because `check policy` needs nothing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ DEFAULT_LAYOUT = Layout()
 
 
 def check_is_writable(option: str, file: Path) -> None:
-    """Raises TollbarError where nothing can be written, before anything is measured or read for it."""
+    """Raise TollbarError if the file cannot be written, before anything is measured or read for it."""
     # The methods of a path raise OSError for a name that is too long.
     if os.path.isdir(file) or not os.path.isdir(file.parent):
         raise TollbarError("is no file that can be written", where=f"{option} {file}")
@@ -103,14 +103,15 @@ def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Lay
 
 
 def command_line() -> tuple[str, ...]:
-    """The command as it was typed, to be kept with a run."""
+    """Return the command as it was typed, to be kept with a run."""
     return ("tollbar", *sys.argv[1:])
 
 
 def read_run(run: Path) -> Run:
-    """Read a run to be judged, and note this look at it, which blocks that are added afterwards pay for; else warn.
+    """Read a run to be judged, and note this look at it, which later blocks pay for; warn if it cannot be noted.
 
-    Raises TollbarError if it is no run; then nothing is written.
+
+    Raises TollbarError if it is not a run; then nothing is written.
     """
     from tollbar import results
 
@@ -122,7 +123,11 @@ def read_run(run: Path) -> Run:
 
 
 def read_seconds(option: str, said: str) -> float:
-    """What an option says, in seconds. Raises TollbarError."""
+    """Return an option's value in seconds.
+
+
+    Raises TollbarError.
+    """
     from tollbar.core.limits import LONGEST_S
 
     try:

@@ -40,7 +40,7 @@ from tollbar.study.plan import Plan
 
 # A question is answered while its asker waits; a precision may take the patience of one who wants it.
 DEFAULT_FOR, DEFAULT_FOR_PRECISION = "8 s", "1 min"
-# An estimate is not exact; beyond this share the user is told that what was asked for cannot be kept.
+# Estimates are inexact; beyond this share the user is told that the requested time cannot be kept.
 ABOUT = 1.25
 
 
@@ -117,7 +117,7 @@ def ask(
         try:
             judged = measuring.carry_out(planned, store, report=report, within_s=within_s, briefly=True)
         finally:
-            # As many as were measured: how long an operation takes was not known before it was proved.
+            # The number of measured blocks, because an operation's time was unknown before its proof.
             keep(results.about(store.directory)["studies"][study.ASKED]["blocks"])
     if save is not None:
         terminal.say(f"  study      {save}")
@@ -130,9 +130,10 @@ def ask(
 
 @contextmanager
 def _kept(save: Path | None, question: Question) -> Iterator[Callable[[int], None]]:
-    """Yields what keeps the question in a new file, to be measured in so many blocks; again, in place of the first.
+    """Yield a function that writes the question to a new file with a number of blocks; later calls replace it.
 
-    An attempt that ends in an error leaves no file, so that it can be repeated; one that is interrupted does.
+
+    An attempt that ends in an error leaves no file, so that it can be repeated; an interrupted one does.
     """
     made = False
 
@@ -153,9 +154,10 @@ def _kept(save: Path | None, question: Question) -> Iterator[Callable[[int], Non
 
 
 def _refuse_beyond_memory(planned: Plan, words: Sequence[str]) -> None:
-    """Raises TollbarError for a choice that was named, and needs more memory with its parameters than is free here.
+    """Raise TollbarError for a named choice whose parameters need more memory than is free here.
 
-    What a pattern stands for may do so: its row says why it was not measured.
+
+    A choice selected by a pattern may need more: its row has the reason why it was not measured.
     """
     for cell in planned.studies[0].cells:
         reason = beyond_memory(cell) if cell.choice.name in words else None
@@ -170,7 +172,7 @@ def _read(question: Question, blocks: int) -> Study:
 
 
 def _say(question: Question, planned: Plan) -> None:
-    """Print how the words were understood, each coordinate with its values, where the user wants details."""
+    """Print each coordinate of the question with its values, if the user wants details."""
     names = ", ".join(dict.fromkeys(str(receipt["name"]) for receipt in planned.receipts.values()))
     terminal.say_detail(f"  question   {planned.studies[0].study.question}")
     for name, values in {**question.echo, "provider": names}.items():

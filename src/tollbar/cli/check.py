@@ -21,7 +21,7 @@ from tollbar.decide.check.checked import BudgetVerdict, Check, CheckedBudget, pr
 from tollbar.decide.check.words import answer
 
 if TYPE_CHECKING:
-    # What measures and judges takes three times as long to import as `check policy` takes without it.
+    # Modules that measure and judge take three times as long to import as `check policy` needs without them.
     from tollbar.analysis import StudyJudgement
     from tollbar.decide.check.document import CheckDocument
 
@@ -102,7 +102,7 @@ def _document(found: Check) -> CheckDocument:
 
 
 def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
-    """Which part is asked for, and of which file."""
+    """Return the part to check, and the file."""
     part = next((word for word in words[:1] if word in (POLICY, TOLLS)), None)
     files = words[1:] if part else words
     if len(files) > 1:
@@ -117,7 +117,7 @@ def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
 
 
 def _content(path: Path) -> str:
-    """The file as it is, with the ends of its lines."""
+    """Return the file's text, with its line endings."""
     try:
         return read_bytes(path, pipes=False).decode()
     except UnicodeDecodeError as error:
@@ -125,7 +125,7 @@ def _content(path: Path) -> str:
 
 
 def _refuse_nothing(project: Project, part: str | None) -> None:
-    """Raises TollbarError where there is nothing to check of what is asked for."""
+    """Raise TollbarError if the project has nothing to check in this part."""
     there = {POLICY: project.uses, TOLLS: project.budgets}
     if not (there[part] if part else project.uses or project.budgets):
         lacks = {POLICY: "`[uses.NAME]`", TOLLS: "`[budget.NAME]`"}
@@ -134,7 +134,7 @@ def _refuse_nothing(project: Project, part: str | None) -> None:
 
 
 def _with_tolls(found: Check, all_of_it: Sequence[CostBudget], here: Processor, within_s: float, runs: Path) -> Check:
-    """The same with what came of the budgets: those of another processor are not measured."""
+    """Return the check with the verdicts on the budgets: those of another processor are not measured."""
     from tollbar.cli import measuring
     from tollbar.decide.check.judging import judged, left_out, refuse_other_than_one, study_of
     from tollbar.study import plan

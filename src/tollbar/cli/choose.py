@@ -1,4 +1,4 @@
-"""`tollbar choose`: what qualifies under policies and threats, from the cheapest."""
+"""`tollbar choose`: qualifying choices under policies and threats, from the cheapest."""
 
 from __future__ import annotations
 
@@ -39,13 +39,14 @@ from tollbar.report import terminal
 from tollbar.results import Run, StudyRun
 from tollbar.study import Question
 
-# What does not qualify is measured too, and a server takes its time to start.
+# Choices that do not qualify are measured too, and a server needs time to start.
 DEFAULT_FOR, DEFAULT_FOR_SERVED = "15 s", "1 min"
 MOST_CELLS = 40
 FEWEST_CELLS = 2
-# What is usual is of quick operations: a signature may take a hundred times as long. What is over is for more blocks.
+# Usual times are those of fast operations: a signature may take a hundred times as long. The rest of the time is for
+# more blocks.
 USUAL_SHARE = 0.5
-# What is set by its parameters is meant to be slow: some tenths of a second an operation, of which a block has a few.
+# Choices with parameters are slow by design: some tenths of a second an operation, of which a block has a few.
 SLOW_CELL_S = 1.5
 
 
@@ -128,7 +129,7 @@ def choose(
 def _given(
     family: Family, choices: Sequence[str], said: Mapping[str, tuple[Value, ...]]
 ) -> dict[str, tuple[Value, ...]]:
-    """What the words say, as cells have it."""
+    """Return the coordinates of the words, as cells have them."""
     given: dict[str, tuple[Value, ...]] = {"choice": tuple(choices)} if choices else {}
     for name, values in said.items():
         setting = family.settings.get(name)
@@ -162,7 +163,7 @@ def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path)
 
 
 def _left(near: Nearby, there: Sequence[Mapping[str, Value]]) -> list[Candidate]:
-    """The cells to choose from that no row has."""
+    """Return the candidates that no row has."""
     return [one for one in near.candidates if not any(near.cell(one).items() <= at.items() for at in there)]
 
 
@@ -177,12 +178,12 @@ def _places(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: Run) -> 
 
 
 def _is_of_servers(of: StudyRun, family: Family) -> bool:
-    """Whether a study has what this family's choices cost: a load client's own CPU time says nothing of a server's."""
+    """Return true if a study has costs of this family's choices: a load client's CPU time is not a server's."""
     return of.study.family.name == family.name and of.study.measure.cost != "client-cpu"
 
 
 def _refuse_unknown(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: Run) -> None:
-    """Raises TollbarError that says which coordinate no row of the run has, and what they have."""
+    """Raise TollbarError that names the coordinate that no row of the run has, and the known values."""
     rows = [row for one in run.studies if one.study.family.name == asked.family.name for row in one.rows]
     for name, values in given.items():
         there = {row.coordinates[name] for row in rows if name in row.coordinates}
@@ -203,8 +204,8 @@ def _measured(
     library: Sequence[Path],
     runs: Path,
 ) -> Answered:
-    """Measures what matters: as many of the cells that are nearest to qualifying as there is time for."""
-    # What measures takes a fifth of the time that an answer from a run takes without it.
+    """Measure the cells nearest to qualifying, as many as the time allows."""
+    # Modules that measure take a fifth of the time that an answer from a run needs without them.
     from tollbar import lab
     from tollbar.cli import measuring
     from tollbar.cli.options import full_paths
@@ -223,7 +224,7 @@ def _measured(
 def _unpriced(
     asked: Wanted, near: Nearby, given: Mapping[str, tuple[Value, ...]], seed: int | None, library: Sequence[Path]
 ) -> Answered:
-    """What qualifies, of no cost: with the sizes and loads that were asked for, though none of them decides that."""
+    """Return the qualifying candidates without costs, with the requested sizes and loads, which decide nothing."""
     for option, said in (("--library", library), ("--seed", seed is not None)):
         if said:
             raise TollbarError("with `--for 0s` nothing is measured", where=option, hint="leave one of the two out")
@@ -237,7 +238,7 @@ def _unpriced(
 
 
 def _nearby(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Nearby:
-    """What there is to choose from, judged as it will be measured: where a policy rules on providers, by which."""
+    """Return the candidates, judged as they will be measured: where a policy rules on providers, by provider."""
     judged_by = dict(_judged_by(asked, given))
     if PROVIDER in given and PROVIDER in turned_on(asked):
         judged_by[PROVIDER] = tuple(one.spec for one in libraries.resolve([*map(str, given[PROVIDER])]))
@@ -263,7 +264,7 @@ def _judged_by(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Mapping
 
 
 def _fitting(asked: Wanted, near: Nearby, words: Sequence[str], within_s: float, named: Sequence[str]) -> Question:
-    """The question of as many cells as there is time for, by what such cells usually take."""
+    """Return the question with as many cells as the time allows, by their usual times."""
     from tollbar.lab.measure import schedule
     from tollbar.study import plan
 

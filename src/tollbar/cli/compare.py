@@ -1,4 +1,4 @@
-"""`tollbar compare`: what changed between two runs of a machine, or the tolls of many runs by machine."""
+"""`tollbar compare`: changes between two runs of a machine, or the tolls of many runs by machine."""
 
 from __future__ import annotations
 
@@ -125,7 +125,11 @@ def compare(
 
 
 def _usual(runs: Sequence[Path]) -> By:
-    """Return how these runs are compared where the command line does not say. Raises TollbarError."""
+    """Return the kind of comparison for these runs if the command line gives none.
+
+
+    Raises TollbarError.
+    """
     if len(runs) != 2 or not all(is_file(run / "run.json") for run in runs):
         return "machine"
     first, second = (results.about(run)["fingerprint"] for run in runs)

@@ -21,7 +21,7 @@ from tollbar.report import terminal
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at: fit or not, what was found, what would help."""
+    """Result of one check: fit or not, the finding, and the advice."""
 
     good: bool
     what: str
@@ -40,7 +40,7 @@ def doctor(*, self_test: bool = True) -> ExitStatus:
         Measure the study `self-test`, some ten seconds: ×2.00 must come out as ×2.00.
     """
     status = ExitStatus.DONE
-    # Each as it is found: what takes a while is what is still looked for.
+    # Findings are printed at once, so that a slow check is visibly in progress.
     for finding in chain(_machine(), _leftovers(), _providers(), _servers(), _self_test() if self_test else ()):
         mark = "[green]good[/]" if finding.good else "[yellow]look[/]"
         terminal.stdout().print(f"{mark}  {escape(finding.what)}")
@@ -85,7 +85,7 @@ def _providers() -> Iterator[Check]:
         if isinstance(one, libraries.Broken):
             yield Check(False, f"{one.spec}: {one.reason}", "leave it out of studies, or mend it")
         elif one.fault:
-            # What is not there is nothing wrong: its cells say so, and the others are measured.
+            # A missing provider is not a fault: its cells have the reason, and the others are measured.
             yield Check(True, f"{one.spec}: {one.fault[1]}")
         else:
             yield Check(True, f"{one.name} ({one.where})")

@@ -1,4 +1,4 @@
-"""`tollbar run --cluster ray`: the studies on each node of a cluster, and what their runs say side by side."""
+"""`tollbar run --cluster ray`: the studies on each node of a cluster, and their runs side by side."""
 
 from __future__ import annotations
 
@@ -28,14 +28,18 @@ OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` withou
 
 
 def is_fleet(directory: Path | None) -> bool:
-    """Whether a directory that is to be gone on with is that of a fleet."""
+    """Return true if a directory to be resumed is a fleet's."""
     return directory is not None and is_file(directory / cluster.FILE)
 
 
 def run_on(
     studies: tuple[str, ...], options: Options, on: str | None, nodes: tuple[str, ...], simulate: int | None
 ) -> ExitStatus:
-    """Measures on each node, and gathers what came home. Raises TollbarError."""
+    """Measure on each node, and compare the runs at home.
+
+
+    Raises TollbarError.
+    """
     labels = cluster.read_labels(nodes)
     for what, asked, why, hint in (
         ("--url", options.url, *OF_YOURS),
@@ -74,7 +78,7 @@ def run_on(
 def _begun(
     studies: Sequence[str], options: Options, on: str, simulate: int | None, labels: Mapping[str, str]
 ) -> Fleets:
-    # Read here as well: what is wrong with them is said before any node is asked.
+    # The studies are read here too, so that faults are reported before any node is used.
     asked = study.load(tuple(studies))
     for one in asked:
         for key, is_said, (why, hint) in (("url", one.remotes, OF_YOURS), ("roles", one.places, NO_ROLES)):
@@ -93,14 +97,14 @@ def _begun(
 
 
 def _told(options: Options) -> list[str]:
-    """What a node's own command is told, by the same words."""
+    """Return the options passed to a node's own command, in the same words."""
     told = {"--blocks": options.blocks, "--seed": options.seed, "--precision": options.precision, "--for": options.for_}
     words = [word for name, value in told.items() if value is not None for word in (name, str(value))]
     return words + [word for path in full_paths(options.library) for word in ("--library", path)]
 
 
 def _is_own(name: str) -> bool:
-    """Whether it is a file or a folder of the user's, which no node has."""
+    """Return true if the study is a file or a folder of the user's, which no node has."""
     return Path(name).suffix == ".toml" or is_folder(Path(name))
 
 
@@ -132,9 +136,9 @@ def _answered(fleets: Fleets, options: Options) -> ExitStatus:
 
 
 def noted(page: Page, said: str) -> Page:
-    """The page with this above all else."""
+    """Return the page with this note above all else."""
     first, *rest = page.sections
-    # It begins with the matrix of tolls.
+    # The page begins with the matrix of tolls.
     assert isinstance(first, Section)
     return replace(page, sections=(replace(first, blocks=(Paragraph(said, "note"), *first.blocks)), *rest))
 

@@ -180,7 +180,7 @@ def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
 
 
 def _origin(spec: str) -> str:
-    """What a provider is that goes by this name."""
+    """Return the origin of a provider of this name."""
     kind, _, label = spec.partition(":")
     if kind in libraries.built_in():
         return "part of Tollbar's engine"

@@ -1,6 +1,7 @@
-"""Measuring: a plan measured by the lab, analysed and reported, with a line for what happens.
+"""Measurement of a plan by the lab, its analysis and report, with a line for each event.
 
-What `run`, `ask`, `doctor` and the decisions that measure share.
+
+`run`, `ask`, `doctor` and the decisions that measure share it.
 """
 
 from __future__ import annotations
@@ -47,12 +48,16 @@ from tollbar.study.plan import Plan
 
 # In cores. Above this another program is using one all the time.
 BUSY = 0.7
-# Of the time for what is looked at twice: enough to settle most, and each look costs confidence.
+# Share of the time before the first look: enough to settle most studies, and each look costs confidence.
 FIRST_LOOK = 0.25
 
 
 def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachine] = ()) -> tuple[Plan, Store]:
-    """Take up a run, and say what it has that another one has not. Raises TollbarError where it cannot go on."""
+    """Take up a run, and print its differences from a new one.
+
+
+    Raises TollbarError where it cannot be resumed.
+    """
     found = lab.take_up(directory, asked, places)
     if found.began_with is not None:
         words = f"the run began with Tollbar {found.began_with}, and {__version__} goes on with it"
@@ -73,17 +78,17 @@ def carry_out(
     places: Sequence[RoleMachine] = (),
     briefly: bool = False,
 ) -> Judgement:
-    """Measures, judges and reports a plan into its store, and closes that.
+    """Measure, judge and report a plan into its store, and close that.
 
-    `within_s` has each study take about so many seconds, by as many blocks as that needs; `until_s` has one study be
-    done at about that moment of the monotonic clock; `exactly`: just as many blocks as were said. `briefly`: the
-    plan is shown with `--verbose` only, because an answer follows in seconds. What interrupts it
-    (KeyboardInterrupt) is handed on, once it is said how to go on.
+    `within_s` is the time of each study in seconds, met by its number of blocks; `until_s` is the moment of the
+    monotonic clock at which one study is to be done; `exactly` keeps the given number of blocks. `briefly` prints the
+    plan with `--verbose` only, because an answer follows in seconds. KeyboardInterrupt is raised again after the
+    command to resume was printed.
     """
     try:
         _say_plan(planned, store, terminal.say_detail if briefly else terminal.say)
         _measure(store, planned, within_s=within_s, until_s=until_s, exactly=exactly, places=places)
-        # While no other process may write the run: what is judged is what the look is noted for.
+        # No other process may write the run now, so the look is noted for exactly the judged data.
         store.note_interim_look()
     except KeyboardInterrupt:
         options = map(shlex.quote, named_again([one.study for one in planned.studies]))
@@ -107,8 +112,7 @@ def in_two_interim_looks(
     command: Sequence[str],
     runs: Path,
 ) -> Judgement:
-    """Measures studies in a new run, for about so many seconds in all: what a quarter of it does not settle has the
-    rest."""
+    """Measure studies in a new run, in `within_s` seconds in all; those open after a quarter share the rest."""
     began_s = time.monotonic()
     cores = os.sched_getaffinity(0)
     planned, store = lab.begin(asked, command=command, runs=runs)
@@ -117,7 +121,7 @@ def in_two_interim_looks(
     left = {one.about.name for one in judged.studies if not is_settled(one)}
     said = results.about(store.directory)["studies"]
     blocks = {one.name: said[one.name]["blocks"] for one in asked}
-    # As many times what they had by now as each of them has of what is left.
+    # Multiple of the time used by each study so far, by its share of the remaining time.
     more = max(within_s - spent_s, 0.0) / len(left) / (spent_s / len(asked)) if left else 0.0
     further = {name: count + (int(more * count) if name in left else 0) for name, count in blocks.items()}
     if further == blocks:
@@ -148,7 +152,7 @@ def _measure(
     exactly: bool = False,
     places: Sequence[RoleMachine] = (),
 ) -> None:
-    """Have the lab measure what the store does not have yet, and show what happens."""
+    """Have the lab measure the cells missing in the store, and show the events."""
     events = lab.measured_into(
         store, planned, so_far_of, within_s=within_s, until_s=until_s, exactly=exactly, places=places
     )

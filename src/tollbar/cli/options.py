@@ -1,4 +1,4 @@
-"""What several commands have: options, what they ask for, and how they end."""
+"""Options of several commands, their plans, and their exit statuses."""
 
 from __future__ import annotations
 
@@ -100,17 +100,17 @@ DEFAULTS = Options()
 
 
 def full_paths(libraries: Sequence[Path]) -> list[str]:
-    """Where these libraries are, whatever the working directory will be."""
+    """Return the full paths of these libraries, which hold in any working directory."""
     return [str(full_path(path)) for path in libraries]
 
 
 def make_plan(studies: tuple[str, ...], library: tuple[Path, ...]) -> Plan:
-    """The plan of these studies, `quick` if there are none."""
+    """Return the plan of these studies, `quick` if there are none."""
     return plan_of(study.load(studies or ("quick",)), library, 0)
 
 
 def plan_of(asked: Sequence[Study], library: tuple[Path, ...], seed: int) -> Plan:
-    """The plan of these studies; says what is passed over."""
+    """Return the plan of these studies, with a warning for each that is skipped."""
     planned = plan.make(asked, seed=seed, named_libraries=full_paths(library))
     for where, reason in planned.broken.items():
         terminal.say(f"warning: passed over: {where}: {reason}", "yellow")
@@ -118,7 +118,7 @@ def plan_of(asked: Sequence[Study], library: tuple[Path, ...], seed: int) -> Pla
 
 
 def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
-    """What is asked for: the study of a URL, and those of these names; neither is the set `quick`."""
+    """Return the requested studies: that of a URL, and the named ones; without either the set `quick`."""
     urls = [url for url in (options.against, options.url) if url is not None]
     owned, pids = options.i_own_this_server, options.server_pid
     theirs = [of_urls(urls, options.users, owned, pids, options.resumption)] if urls else []
@@ -127,7 +127,11 @@ def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
 
 
 def places_for(asked: Sequence[Study], options: Options) -> tuple[RoleMachine, ...]:
-    """The machines of roles: those of `--roles`, or else of the studies. Raises TollbarError where these differ."""
+    """Return the machines of roles: those of `--roles`, or else of the studies.
+
+
+    Raises TollbarError where these differ.
+    """
     if options.roles:
         return read_places(options.roles)
     first, *others = asked
@@ -141,7 +145,7 @@ def places_for(asked: Sequence[Study], options: Options) -> tuple[RoleMachine, .
 
 
 def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
-    """The studies of a run that is resumed, with the blocks that they will have and the servers they ask."""
+    """Return the studies of a resumed run, with their new number of blocks and their servers."""
     if studies or options.url:
         what = "the studies" if studies else "`--url` and `--against`"
         raise TollbarError("a run that is resumed has its studies already", hint=f"leave {what} out")
@@ -161,7 +165,11 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
 
 
 def read_share(option: str, said: str, most: float | None = 1.0) -> float:
-    """Return what an option says, as a share above zero and below `most`. Raises TollbarError."""
+    """Return an option's value, as a share above zero and below `most`.
+
+
+    Raises TollbarError.
+    """
     try:
         share = units.share(said)
     except ValueError as error:
@@ -179,7 +187,7 @@ def read_precision(said: str) -> float:
 
 
 def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
-    """Prints what a run says."""
+    """Print the results of a run."""
     if as_json:
         from tollbar.report.document import of_run
 
@@ -197,9 +205,10 @@ def print_rows(rows: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
 
 
 def status_of(judged: Judgement) -> ExitStatus:
-    """Whether everything that could be measured was, and anything could.
+    """Return `DONE` if everything available was measured and anything was.
 
-    What a library does not have is no failure, as long as something else is there.
+
+    A choice that a library does not support is no failure, as long as another is measured.
     """
     rows = [row for one in judged.studies for row in one.study.rows]
     bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) or row.set_aside is not None for row in rows)

@@ -1,6 +1,7 @@
-"""The help of one command, from its function's signature and docstring as they stand in the source.
+"""Help of one command, from its function's signature and docstring in the source.
 
-Read, not imported: what a command needs to run takes ten times as long to import as its help to show.
+
+The source is read, not imported: a command's imports take ten times as long as its help.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from shutil import get_terminal_size
 from textwrap import dedent, fill
 
 WIDEST = 100
-# How far a parameter's text stands to the right; a longer name has a line of its own.
+# Indent of a parameter's text; a longer name has a line of its own.
 INDENT = 14
 
 
 def page(name: str, place: str, epilogue: str) -> str:
-    """The help of the command that is the function `module:function` of this package."""
+    """Return the help of the command that is the function `module:function` of this package."""
     module, _, function = place.partition(":")
     found = next(node for node in _body(module) if isinstance(node, ast.FunctionDef) and node.name == function)
     about, _, said = dedent(f"    {ast.get_docstring(found, clean=False)}").partition("Parameters\n----------\n")
@@ -29,7 +30,7 @@ def page(name: str, place: str, epilogue: str) -> str:
     shown = [_entry(text, " ".join(meaning.split()), width) for text, meaning in parameters]
     words = " ".join(text for text, _ in parameters if not text.startswith("-"))
     usage = " ".join(filter(None, ["Usage: tollbar", name, words, "[OPTIONS]"]))
-    # Examples stand as they are.
+    # Examples are printed unchanged.
     paragraphs = [text if text.startswith("tollbar ") else fill(text, width) for text in about.strip().split("\n\n")]
     return "\n\n".join([usage, *paragraphs, "\n".join(shown), fill(epilogue, width)])
 
@@ -46,7 +47,7 @@ def _entry(shown: str, text: str, width: int) -> str:
 
 
 def _parameters(function: ast.FunctionDef, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """How each parameter is written on the command line, and what it means."""
+    """Yield each parameter as written on the command line, and its meaning."""
     arguments = function.args
     optional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     for number, one in enumerate((*arguments.posonlyargs, *arguments.args)):
@@ -80,7 +81,7 @@ def _said(annotation: ast.expr | None, table: Mapping[str, ast.expr]) -> ast.exp
 
 
 def _fields(shared: ast.ClassDef, table: Mapping[str, ast.expr]) -> Iterator[tuple[str, str]]:
-    """The same of a group of options: each field of its class, with the text below it or that of its type."""
+    """Yield the options of a group: each field of its class, with the text below it or that of its type."""
     for field, below in pairwise(shared.body):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             annotation = _said(field.annotation, table)
@@ -89,7 +90,7 @@ def _fields(shared: ast.ClassDef, table: Mapping[str, ast.expr]) -> Iterator[tup
 
 
 def _keyword(annotation: ast.expr | None, name: str) -> str | None:
-    """Return what an annotation says of an option, by the keyword of its `Parameter`; None where it says nothing."""
+    """Return a keyword of an annotation's `Parameter`; None where it has none."""
     for node in ast.walk(annotation or ast.Constant(None)):
         for keyword in node.keywords if isinstance(node, ast.Call) else ():
             if keyword.arg == name and isinstance(keyword.value, ast.Constant):
@@ -98,6 +99,6 @@ def _keyword(annotation: ast.expr | None, name: str) -> str | None:
 
 
 def _option(name: str, annotation: ast.expr | None, default: ast.expr | None) -> str:
-    """Its option: what its annotation says, or else its name; one that is on can be turned off."""
+    """Return the option of a field: its annotation's name, or its own; one that is on can be turned off."""
     option = _keyword(annotation, "name") or f"--{name.replace('_', '-')}"
     return f"{option}, --no-{option[2:]}" if isinstance(default, ast.Constant) and default.value is True else option

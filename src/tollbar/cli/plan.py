@@ -1,4 +1,4 @@
-"""`tollbar plan`: what would run, and how long it would take."""
+"""`tollbar plan`: the planned measurements, and their time."""
 
 from __future__ import annotations
 

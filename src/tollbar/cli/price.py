@@ -1,4 +1,4 @@
-"""`tollbar price`: an inventory of cryptography, judged by policies, and what replacing what breaks them costs."""
+"""`tollbar price`: an inventory of cryptography, judged by policies, and the cost of replacing what breaks them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def price(
 def _measured(
     questions: Mapping[str, pricing.FamilyQuestion], within_s: float, library: tuple[Path, ...], runs: Path
 ) -> tuple[Run, ExitStatus]:
-    """A run that answers these questions, one study each, in about so many seconds."""
+    """Return a run that answers these questions, one study each, in about `within_s` seconds."""
     named = full_paths(library)
     widest = max(len(one.able) for one in questions.values())
     for most in range(widest, 0, -1):

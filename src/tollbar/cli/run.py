@@ -29,7 +29,7 @@ from tollbar.core.files import is_file
 if TYPE_CHECKING:
     from tollbar.cli.upgrade import AskedUpgrade
 
-# What a fleet's directory has, as `tollbar.cluster` names it.
+# File in a fleet's directory, as `tollbar.cluster` names it.
 FLEET = "fleet.json"
 
 
@@ -65,7 +65,7 @@ def run(
         Make up a cluster of so many nodes on this machine, to try what runs on a real one.
     """
     if on is not None or nodes or simulate is not None or (options.resume and is_file(options.resume / FLEET)):
-        # Not with the others: what drives a cluster is imported by those who have one.
+        # Imported here because only users with a cluster need it.
         from tollbar.cli.fleet import run_on
 
         return run_on(studies, options, on, nodes, simulate)

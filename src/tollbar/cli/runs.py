@@ -103,7 +103,7 @@ def export(
 
 
 def judged_run(run: Path) -> Judgement:
-    """A run, judged. That is a look, which blocks that are added afterwards pay for."""
+    """Return the judgement of a run; this is a look, which later blocks pay for."""
     judged = judging.judge(read_run(run))
     compare.keep(judged)
     return judged

@@ -101,7 +101,7 @@ def show(
 
 
 def _show_source(source: Publication, run: Path | None, *, as_json: bool) -> ExitStatus:
-    """Prints a source's page: of this run, or of the last that measured any of its studies, or without one."""
+    """Print a source's page: of this run, of the last that measured any of its studies, or without a run."""
     judged = judged_run(run) if run else _last_judged(source)
     if judged is not None:
         terminal.say(f"of the run {judged.run.directory}")
@@ -150,7 +150,7 @@ def _is_named(cell: Cell, words: str) -> bool:
 
 
 def _shortened(value: object) -> object:
-    """The same with long texts cut: a key or a signature fills the screen and says nothing."""
+    """Return the value with long texts cut: a key or a signature would fill the screen."""
     if isinstance(value, dict):
         return {name: _shortened(inner) for name, inner in value.items()}
     if isinstance(value, list):

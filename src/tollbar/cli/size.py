@@ -95,13 +95,13 @@ def _measured(sized: Sized, within_s: float, runs: Path) -> list[Run]:
     asked = _fitting(_plannable(sized), within_s)
     if not asked:
         return []
-    # Each study has its time for blocks alone: its cells are proved before.
+    # Proofs come before the blocks, so their time is subtracted.
     left_s = max(0.0, within_s - sum(schedule.proof_s(cell) for one in asked for cell in one.cells))
     return [_carried_out([one.studies[0].study for one in asked], left_s, runs).run]
 
 
 def _plannable(sized: Sized) -> dict[str, Plan]:
-    """Return the plan of each missing term by its name, one for terms of the same cells; say which have none."""
+    """Return the plan of each missing term by its name, one for terms of the same cells; print those without one."""
     found: dict[str, Plan] = {}
     questions: set[tuple[str, ...]] = set()
     for term in sized.mix.terms:
@@ -117,7 +117,7 @@ def _plannable(sized: Sized) -> dict[str, Plan]:
 
 
 def _fitting(plans: Mapping[str, Plan], within_s: float) -> list[Plan]:
-    """Return the plans that the time holds in the mix's order, and at least the first; say which it does not hold."""
+    """Return the plans that fit into the time in the mix's order, and at least the first; print the others."""
     needed_s = 0.0
     fitting: list[Plan] = []
     left: list[str] = []
@@ -154,7 +154,7 @@ def _checked(sized: Sized, within_s: float, runs: Path) -> Checked:
 
 
 def _studies(asked: Sequence[Asked]) -> list[Study]:
-    """One for each, with a throughput phase in each block."""
+    """Return one study for each term, with a throughput phase in each block."""
     made = [_study(one.name, one.term.term, one.cells, one.words) for one in asked]
     return [replace(one, measure=replace(one.measure, phase_every=1)) for one in made]
 

@@ -1,4 +1,4 @@
-"""`tollbar tune`: a password hash to a time, with so many at once."""
+"""`tollbar tune`: password hash parameters for a given time and concurrency."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tollbar.report.terminal.progress import Progress
 if TYPE_CHECKING:
     from tollbar.report.document.form import Document
 
-# A hash quicker than this is none for passwords; a slower one makes users wait for no use.
+# A faster hash is unfit for passwords; a slower one makes users wait without a benefit.
 LEAST_S, MOST_S = 0.001, 60.0
 EXAMPLE = "`tollbar tune password-hash --within 250ms --at-once 8`"
 
@@ -82,7 +82,7 @@ def tune(
         memory_bytes=None if memory is None else _read_size(memory),
         providers=provider,
     )
-    # What killed runs have left would use the cores that are measured on.
+    # Leftovers of killed runs would use the measured cores.
     leftovers.sweep()
     with Progress() as progress:
         found = tuning.of(asked, progress.follow("tuning", tuning.tune(asked), len(asked.choices)))

@@ -1,4 +1,4 @@
-"""`tollbar upgrade`: two builds of one thing side by side, and what became dearer."""
+"""`tollbar upgrade`: two builds of one thing side by side, and the rows that became more expensive."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def upgrade(
     above = None if fail_above is None else read_share("--fail-above", fail_above, most=None)
     one, other = upgrading.both(old, new)
     asked = upgrading.studies(one, other, families, FEWEST_BLOCKS)
-    # One look: a second one would widen every interval by half.
+    # One look only: a second one would widen every interval by half.
     for name, reason in upgrading.not_asked(one, other, families).items():
         terminal.say(f"warning: {name} is not asked: {reason}: {upgrading.LIBSSL_HINT}", "yellow")
     kept = {

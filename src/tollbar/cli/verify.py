@@ -1,4 +1,4 @@
-"""`tollbar verify`: does every cell do what it says, without measuring any; does a runner keep the contract?"""
+"""`tollbar verify`: the correctness of every cell without measuring, and a runner's contract."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _proven(planned: Plan) -> list[Proven]:
 
 
 def _of_runner(path: Path) -> Plan:
-    """A plan of everything that a runner says it offers, a study for each family."""
+    """Return a plan of everything that a runner offers, a study for each family."""
     spec = f"runner:{full_path(path)}"
     (provider,) = libraries.resolve([spec])
     offers = provider.receipt["offers"]
@@ -90,7 +90,7 @@ def _of_runner(path: Path) -> Plan:
 
 
 def _kept(planned: Plan, proven: list[Proven]) -> Iterator[Finding]:
-    """What a runner keeps of the contract, tried on one proven cell of each family that is not its null choice."""
+    """Yield the findings on the contract, from one proven cell of each family that is not its null choice."""
     good = {(one.study, one.cell) for one in proven if one.outcome is Outcome.OK}
     for one in planned.studies:
         tried = (cell for cell in one.cells if (cell.study, cell.key) in good and cell.standing is not Standing.NULL)
