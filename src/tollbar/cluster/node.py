@@ -51,7 +51,7 @@ class NodeAgent:
             return None
 
     def trials(self, fleet: str, run: str | None) -> int:
-        """Return the number of trials that the node has of a run, or -1 where it has no copy; None: any run it began."""
+        """Return the number of a run's trials on this node, or -1 where it has no copy; None: any run it began."""
         directory = self._run(fleet)
         if directory is None or (run is not None and directory.name != run):
             return -1
@@ -99,8 +99,7 @@ class NodeAgent:
         _keep_off(self._core)
 
     def progress(self, fleet: str) -> dict[str, Any]:
-        """Return the run's progress: its name, batches done and planned, its last line, and its status once it has
-        ended."""
+        """Return the run's name, batches done and planned, last line, and its status once it has ended."""
         if self._core is not None:
             # Ray starts threads when it wants them.
             _keep_off(self._core)
@@ -151,7 +150,7 @@ class NodeAgent:
         shutil.rmtree(self._folder(fleet), ignore_errors=True)
 
     def _environment(self) -> dict[str, str]:
-        """Return the environment of the node's user, without Ray's additions for workers, such as the cluster's token."""
+        """Return the environment of the node's user, without Ray's additions for workers, such as its token."""
         return {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "OMP_"))}
 
     def _folder(self, fleet: str) -> Path:

@@ -61,8 +61,7 @@ def server_in(place: Path, said: str) -> Server | None:
 
 
 def runtime_in(place: Path, said: str) -> tuple[str, str, Path] | None:
-    """Return the runtime in this file or folder: its platform, the spec of its build, and its program; None: it has
-    none.
+    """Return the runtime in this file or folder: its platform, its build's spec, and its program; None: it has none.
 
 
     Its runner is built with it, with programs next to it, and with the system's others. Raises TollbarError.
