@@ -221,7 +221,6 @@ class _Output(io.FileIO):
 def _opened() -> _Output | None:
     """Return standard output's file; both streams survive a reader who leaves, and a full disk.
 
-
     None if it is a test's, and not a file. Raises TollbarError where it is closed.
     """
     if sys.__stderr__ is None:

@@ -50,7 +50,7 @@ Seed = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How a decision's answer is laid out."""
+    """Layout of a decision's answer."""
 
     format: AsFormat = "terminal"
     markdown: AsMarkdown = False
@@ -83,7 +83,7 @@ def check_is_writable(option: str, file: Path) -> None:
 
 
 def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Layout) -> None:
-    """Prints a decision's answer as it was asked for, and writes its page where one is named.
+    """Print a decision's answer in the requested layout, and write its page where one is named.
 
     `document_of` makes its JSON document, where that is asked for.
     """
@@ -110,7 +110,6 @@ def command_line() -> tuple[str, ...]:
 def read_run(run: Path) -> Run:
     """Read a run to be judged, and note this look at it, which later blocks pay for; warn if it cannot be noted.
 
-
     Raises TollbarError if it is not a run; then nothing is written.
     """
     from tollbar import results
@@ -124,7 +123,6 @@ def read_run(run: Path) -> Run:
 
 def read_seconds(option: str, said: str) -> float:
     """Return an option's value in seconds.
-
 
     Raises TollbarError.
     """

@@ -132,7 +132,6 @@ def ask(
 def _kept(save: Path | None, question: Question) -> Iterator[Callable[[int], None]]:
     """Yield a function that writes the question to a new file with a number of blocks; later calls replace it.
 
-
     An attempt that ends in an error leaves no file, so that it can be repeated; an interrupted one does.
     """
     made = False
@@ -155,7 +154,6 @@ def _kept(save: Path | None, question: Question) -> Iterator[Callable[[int], Non
 
 def _refuse_beyond_memory(planned: Plan, words: Sequence[str]) -> None:
     """Raise TollbarError for a named choice whose parameters need more memory than is free here.
-
 
     A choice selected by a pattern may need more: its row has the reason why it was not measured.
     """

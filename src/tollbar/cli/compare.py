@@ -127,7 +127,6 @@ def compare(
 def _usual(runs: Sequence[Path]) -> By:
     """Return the kind of comparison for these runs if the command line gives none.
 
-
     Raises TollbarError.
     """
     if len(runs) != 2 or not all(is_file(run / "run.json") for run in runs):

@@ -37,7 +37,6 @@ def run_on(
 ) -> ExitStatus:
     """Measure on each node, and compare the runs at home.
 
-
     Raises TollbarError.
     """
     labels = cluster.read_labels(nodes)

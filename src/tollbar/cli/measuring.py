@@ -1,6 +1,5 @@
 """Measurement of a plan by the lab, its analysis and report, with a line for each event.
 
-
 `run`, `ask`, `doctor` and the decisions that measure share it.
 """
 
@@ -54,7 +53,6 @@ FIRST_LOOK = 0.25
 
 def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachine] = ()) -> tuple[Plan, Store]:
     """Take up a run, and print its differences from a new one.
-
 
     Raises TollbarError where it cannot be resumed.
     """

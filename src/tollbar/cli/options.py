@@ -129,7 +129,6 @@ def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
 def places_for(asked: Sequence[Study], options: Options) -> tuple[RoleMachine, ...]:
     """Return the machines of roles: those of `--roles`, or else of the studies.
 
-
     Raises TollbarError where these differ.
     """
     if options.roles:
@@ -166,7 +165,6 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
 
 def read_share(option: str, said: str, most: float | None = 1.0) -> float:
     """Return an option's value, as a share above zero and below `most`.
-
 
     Raises TollbarError.
     """
@@ -206,7 +204,6 @@ def print_rows(rows: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
 
 def status_of(judged: Judgement) -> ExitStatus:
     """Return `DONE` if everything available was measured and anything was.
-
 
     A choice that a library does not support is no failure, as long as another is measured.
     """

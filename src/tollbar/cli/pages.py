@@ -1,6 +1,5 @@
 """Help of one command, from its function's signature and docstring in the source.
 
-
 The source is read, not imported: a command's imports take ten times as long as its help.
 """
 

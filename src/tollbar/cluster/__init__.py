@@ -58,7 +58,6 @@ MOST_SIMULATED = 16
 def connected(address: str | None) -> Iterator[Cluster]:
     """Yield a connection to an existing Ray cluster.
 
-
     Raises TollbarError.
     """
     # Not with the others: Ray is an extra, and takes half a second to import.
@@ -73,7 +72,6 @@ def connected(address: str | None) -> Iterator[Cluster]:
 
 def drive(fleets: Fleets, labels: dict[str, str]) -> None:
     """Drive every qualifying node of the fleet's cluster until it has measured the missing cells.
-
 
     A fleet that has nodes is resumed on those, and `labels` select them. Raises TollbarError.
     """

@@ -34,12 +34,11 @@ class Part(Protocol):
     def call(self, method: str, *words: Any, limit_s: float = ..., **named: Any) -> Any:
         """Return the answer of this method of `node.NodeAgent`.
 
-
         Raises Lost or Said.
         """
 
     def end(self) -> None:
-        """Ends it."""
+        """End it."""
 
 
 class Cluster(Protocol):
@@ -50,7 +49,6 @@ class Cluster(Protocol):
 
     def start(self, place: ClusterNode, name: str) -> Part:
         """Start an agent on a node, under the node's name in its fleet.
-
 
         Raises TollbarError where it can have none.
         """

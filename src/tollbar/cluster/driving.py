@@ -1,6 +1,5 @@
 """Driver of a fleet: a study on every qualifying node, each node's run copied home while it grows.
 
-
 The nodes' runs have the measurements, and each copy at home is an ordinary run. `fleet.json` maps nodes to runs, so
 that each node's missing cells can be resumed alone.
 """
@@ -134,7 +133,6 @@ class Fleets:
     def write(self) -> None:
         """Write the facts of the nodes to `fleet.json`.
 
-
         Raises TollbarError.
         """
         try:
@@ -144,7 +142,6 @@ class Fleets:
 
     def drive(self, cluster: Cluster, places: Sequence[ClusterNode], at_once: int | None) -> None:
         """Drive every unfinished node until it has measured the missing cells.
-
 
         KeyboardInterrupt is raised again once all is home.
         """
@@ -362,7 +359,6 @@ class Fleets:
     def finished(self, *, report: bool) -> list[Path]:
         """Return the runs of finished nodes, with a report each if requested.
 
-
         Each was judged on its node, which noted that look. Unfinished runs are not judged: that would cost them
         confidence.
         """
@@ -373,7 +369,7 @@ class Fleets:
         return done
 
     def discard(self) -> None:
-        """Removes a fleet's directory that has no run in it."""
+        """Remove a fleet's directory that has no run in it."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def how_to_go_on(self) -> str:
@@ -394,7 +390,6 @@ def begin(
     labels: Mapping[str, str],
 ) -> Fleets:
     """Create a new fleet's directory, without nodes.
-
 
     Raises TollbarError.
     """
@@ -418,7 +413,6 @@ def begin(
 
 def take_up(directory: Path) -> Fleets:
     """Return the fleet of a directory, to be resumed.
-
 
     Raises TollbarError.
     """
@@ -452,7 +446,6 @@ def _check_files(directory: Path, nodes: Sequence[str]) -> None:
 def chosen(places: Sequence[ClusterNode], wanted: Mapping[str, str]) -> list[ClusterNode]:
     """Return the nodes that have all these labels.
 
-
     Raises TollbarError where none has.
     """
     found = [one for one in places if all(one.labels.get(label) == value for label, value in wanted.items())]
@@ -470,7 +463,6 @@ def chosen(places: Sequence[ClusterNode], wanted: Mapping[str, str]) -> list[Clu
 
 def read_labels(said: Sequence[str]) -> dict[str, str]:
     """Return the labels of `--nodes`.
-
 
     Raises TollbarError.
     """

@@ -65,7 +65,6 @@ class Home:
     def begin(self, name: str) -> None:
         """Set the node's run.
 
-
         Raises TollbarError for a name that no run has, and for another run.
         """
         if not _is_plain(name, _RUN) or self.run not in (None, name):
@@ -80,7 +79,6 @@ class Home:
 
     def take(self, reply: object) -> None:
         """Write the changed files, each whole.
-
 
         Raises TollbarError for content that no run has, and OSError.
         """
@@ -102,7 +100,7 @@ class Home:
             _write(directory / "run.json", [_with_looks(directory / "run.json", last)])
 
     def _refuse_files(self, files: Mapping[str, bytes]) -> None:
-        """Raises TollbarError for a file that no run has, and where the run would have more than any."""
+        """Raise TollbarError for a file that no run has, and where the run would have more than any."""
         assert self.directory is not None
         sizes = {str(path.relative_to(self.directory)): path.stat().st_size for path in _files(self.directory)}
         for file, content in files.items():
@@ -134,7 +132,6 @@ class Home:
     def _merged(self, path: Path, coming: replies.Results) -> Iterator[bytes]:
         """Yield the blocks of the results, one at a time: they may be larger than memory.
 
-
         Raises TollbarError.
         """
         together = hashlib.sha256()
@@ -160,7 +157,6 @@ def _is_plain(name: str, form: re.Pattern[str]) -> bool:
 
 def _with_looks(path: Path, said: bytes) -> bytes:
     """Return a node's `run.json` with the looks noted here: each look costs confidence, wherever it was.
-
 
     Raises TollbarError for content that no run has.
     """
@@ -188,7 +184,7 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _write(path: Path, pieces: Iterable[bytes]) -> None:
-    """Writes a file whole, or not at all where the pieces end with an error."""
+    """Write a file whole, or not at all if the pieces end with an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.coming")
     # The file is created again, because a link or a file with another name may have been put there.

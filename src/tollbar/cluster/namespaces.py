@@ -56,7 +56,7 @@ class Space:
         return ("nsenter", "--target", str(self.pid), *self.kinds, "--", "env", "-C", str(self.directory), *command)
 
     def start(self, sandbox: Sandbox, *command: str, environment: Mapping[str, str] | None = None) -> Guarded:
-        """Starts a program there that ends with the machine, and with the lab. Raises OSError."""
+        """Start a program there that ends with the machine, and with the lab. Raises OSError."""
         return Guarded(
             self.words(*command), sandbox=sandbox, work_dir=self.directory,
             log=self.directory / f"{Path(command[0]).name}.log", grace_s=GRACE_S, environment=environment, is_lab=True,
@@ -83,7 +83,6 @@ class Network:
     def add(self, name: str) -> Space:
         """Add a machine to the bridge.
 
-
         Raises TollbarError.
         """
         number = len(self.spaces) + 1
@@ -102,11 +101,11 @@ class Network:
         self._ip(self.hub, f"link set {_cable(space)} nomaster")
 
     def mend(self, space: Space) -> None:
-        """Puts it back."""
+        """Reconnect the machine."""
         self._ip(self.hub, f"link set {_cable(space)} master {HUB} up")
 
     def end(self, space: Space) -> None:
-        """Ends a machine, as if it lost its power: all that runs there is killed."""
+        """End a machine as if it lost its power: all processes there are killed."""
         with suppress(ProcessLookupError):
             os.kill(space.pid, signal.SIGKILL)
         space.holder.end()
@@ -117,7 +116,6 @@ class Network:
 
 def network(sandbox: Sandbox, names: Sequence[str]) -> Network:
     """Return a private network of machines of these names, which lasts as long as the sandbox.
-
 
     Raises TollbarError.
     """

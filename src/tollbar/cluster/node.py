@@ -1,6 +1,5 @@
 """Agent on a node: `tollbar run` as an ordinary process there, and the changes of its run.
 
-
 This class is sent to the node by value, whatever Tollbar is installed there: it imports nothing of Tollbar except to
 start the process, after the versions were compared. That process measures, by the same code as here.
 """
@@ -68,7 +67,7 @@ class NodeAgent:
     def begin(
         self, fleet: str, studies: Mapping[str, str], words: Sequence[str], *, resume: bool, simulated: bool
     ) -> None:
-        """Starts a run, or goes on with the one that is here; `studies` are files by their names.
+        """Start a run, or resume the one that is here; `studies` are files by their names.
 
         `words` are the command's, but for where its run is; `simulated` is noted in the run's fingerprint.
         """
@@ -115,7 +114,6 @@ class NodeAgent:
 
     def changed(self, fleet: str, known: Mapping[str, str], blocks: Sequence[str]) -> dict[str, Any]:
         """Return the files whose digest is not `known`, and the results' blocks that differ from `blocks`.
-
 
         The results are a copy of one moment, whatever is written meanwhile. `run.json` is read after them: a look noted
         too early makes an interval wider, and a missing one would make it too narrow.
@@ -195,7 +193,7 @@ def _count(path: Path, table: str) -> int:
 
 
 def _keep_off(core: int) -> None:
-    """Keeps every thread of this process off a core, unless it is the only one."""
+    """Keep every thread of this process off a core, unless it is the only one."""
     others = os.sched_getaffinity(0) - {core}
     for thread in os.listdir("/proc/self/task") if others else ():
         with suppress(OSError):

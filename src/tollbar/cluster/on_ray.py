@@ -1,6 +1,5 @@
 """Ray cluster, the only module that imports Ray: its nodes, and one actor on each, called with a time limit.
 
-
 Ray repeats no task: the run's journal decides what is left. Ray's output goes to a file of this connection; errors are
 reported in one line.
 """
@@ -42,7 +41,6 @@ class Cluster:
     def __init__(self, address: str | None) -> None:
         """Connect to the head at `address`, `HOST:PORT`; None: the one that Ray finds from here.
 
-
         Raises TollbarError.
         """
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -83,7 +81,6 @@ class Cluster:
     def start(self, place: ClusterNode, name: str) -> Actor:
         """Start the node's agent under this name.
 
-
         Raises TollbarError where another driver has one there.
         """
         options = {
@@ -111,7 +108,6 @@ class Actor:
     def call(self, method: str, *words: Any, limit_s: float = PLACED_LIMIT_S, **named: Any) -> Any:
         """Return the agent's answer.
 
-
         Raises Lost where none comes, and Said where the agent could not do the task.
         """
         try:
@@ -125,7 +121,7 @@ class Actor:
             raise Lost(f"the node is gone, or Ray's part on it ({type(error).__name__})") from error
 
     def end(self) -> None:
-        """Ends the part; its run was stopped before, or ends with it."""
+        """End the agent; its run was stopped before, or ends with it."""
         ray.kill(self._handle)
 
 
@@ -159,7 +155,6 @@ class _Quiet:
 
 def _found_here(where: str) -> tuple[str, str]:
     """Return the address that Ray would use, and its origin.
-
 
     Raises TollbarError where there is none.
     """

@@ -1,6 +1,5 @@
 """Private cluster of simulated nodes on this machine, for trying and testing runs on real ones.
 
-
 The nodes share the cores of one machine: their results tell nothing about a network or another processor, and they
 measure one after the other.
 """
@@ -45,7 +44,7 @@ class Simulated:
     nodes: dict[str, Guarded] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
-        """Starts a node's part of Ray."""
+        """Start a node's part of Ray."""
         role = ROLES[[*self.network.spaces].index(name) % len(ROLES)]
         words = (f"--address={self.address}", '--resources={"tollbar": 1}', f"--labels=tollbar.io/role={role}")
         self.nodes[name] = _ray(self.network, name, self.environment, *words)
@@ -67,7 +66,6 @@ class Simulated:
 @contextmanager
 def simulated(count: int) -> Iterator[Simulated]:
     """Yield a cluster of `count` nodes, `node-1` and so on; this process moves to its network.
-
 
     Raises TollbarError.
     """

@@ -1,6 +1,5 @@
 """Shared parts of the decisions' answers: words of exceptions and reasons, and the page.
 
-
 Each decision makes its answer as a `Brief`, which terminal, Markdown and page lay out; `page_of` makes the page.
 """
 

@@ -1,6 +1,5 @@
 """Candidate cells before anything is measured, and the selection of those to measure.
 
-
 A choice is a whole cell. Settings that are not given and decide policies or threats vary, such as a certificate or a
 key exchange. All combinations may be hundreds, so candidates differ in a few settings from the nearest cell, the one
 with the fewest violations: they show the cost of each setting.
@@ -67,7 +66,6 @@ def deciding(wanted: Wanted) -> tuple[str, ...]:
 
 def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Providers | None = None) -> Nearby:
     """Return the candidates with the given coordinates: `choice` by patterns, each other by its values.
-
 
     Unsupported combinations are omitted, such as a hybrid in TLS 1.2. Where a policy rules on providers and none is
     given, a cell gets the one of `providers` with the fewest violations.

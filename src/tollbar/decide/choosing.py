@@ -1,6 +1,5 @@
 """Candidates that meet policies and mitigate threats, from the cheapest, and the violations of the others.
 
-
 Policies and threats alone decide which candidates qualify; judged costs decide the order. Candidates that the run
 cannot distinguish from the cheapest share its place. Without a run there is no order.
 """
@@ -134,7 +133,6 @@ class Choosing:
     def ranks(self) -> tuple[Rank, ...]:
         """Return the places of qualifying candidates with a cost, computed on demand because few of dozens are printed.
 
-
         Among candidates of one place the family's default is first: their order is noise.
         """
         return tuple(replace(rank, candidates=self._default_first(rank.candidates)) for rank in self._ranked)
@@ -142,7 +140,6 @@ class Choosing:
     @cached_property
     def _ranked(self) -> tuple[Rank, ...]:
         """Return the places before the default is put first; the cost of the first is that of the cheapest of all.
-
 
         Pairs may put another candidate first than the one of least cost, whose interval is wider already.
         """
@@ -181,9 +178,7 @@ def wanted(
 ) -> Wanted:
     """Return the requirements from words: `THREAT`, or `THREAT=partly` if a condition is enough, and a day.
 
-
     A day is written `2032-01-01`. A policy without an edition is the newest.
-
 
     Raises TollbarError with the nearest family, policy, threat or day.
     """
@@ -198,7 +193,6 @@ def choose(
     wanted: Wanted, study_run: StudyRun, given: Mapping[str, Value | tuple[Value, ...]], known: Quickness | None = None
 ) -> tuple[Choosing, ...]:
     """Return the standings and costs of a run's cells with the given coordinates, place by place.
-
 
     Cells share a place if all of `Choosing.where` is equal. Unsupported combinations, such as a hybrid in TLS 1.2, are
     in no run.
@@ -344,7 +338,6 @@ def turned_on(wanted: Wanted) -> set[str]:
 def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, list[Row]]]:
     """Return the rows by place: one operation, server, load, and value of each setting that decides nothing.
 
-
     A row without such a setting, such as padding for a signature by a curve, is in the place of each value. Rows whose
     work is done elsewhere, such as the hash of a signed message, are not compared with rows that do it.
     """
@@ -393,7 +386,6 @@ def _common(rows: Sequence[Row], names: Iterable[str], differ: Collection[str]) 
 
 def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...]:
     """Return the places of candidates in order of cost.
-
 
     All are compared with the cheapest; those that cost more, with the first of the place before them. Two separate
     costs may contradict the paired comparison from blocks with both; then the pair is right. Where no block has both,

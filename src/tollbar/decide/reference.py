@@ -14,7 +14,6 @@ from tollbar.report.document.study import StudyForm
 def with_tables(reference: str) -> str:
     """Return the reference with its tables written again: of a run's document, of a study's part, of each decision's.
 
-
     Raises ValueError where it has fewer or more.
     """
     tables = [_table(RunDocument), _table(StudyForm), *map(_table, DECISIONS.values())]

@@ -20,7 +20,6 @@ BYTE_ORDER_MARK = "\ufeff"
 def accepted(text: str, check: Check, here: Processor, today: date) -> str:
     """Return the text of a `tollbar.toml` with today's standing of each use, and the new limits of its budgets.
 
-
     Comments, order and spaces are kept.
     """
     mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""

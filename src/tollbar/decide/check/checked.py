@@ -1,6 +1,5 @@
 """Results of a check of a project: its uses, and its budgets with the limits that the measurements allow.
 
-
 No module that measures or judges is imported here: `tollbar check policy` needs none.
 """
 
@@ -78,7 +77,6 @@ class CheckedBudget:
     def new_limit(self) -> float | None:
         """Return the limit that `--accept` writes; None where none can be made, and where the present one stays.
 
-
         The limit is the upper end of the interval times the noise, at least `PRECISION`, so that a run without changes
         is below it. A kept limit that is less than twice as far away stays.
         """
@@ -95,7 +93,6 @@ class CheckedBudget:
     @property
     def finds(self) -> float | None:
         """Return the smallest increase, as a share, that an equally precise and noisy run finds.
-
 
         None without a limit, and where the noise is unknown. For such an increase the interval lies beyond the limit,
         and the ratio is further beyond it than the noise.

@@ -58,7 +58,6 @@ def _differing(theirs: Processor, here: Processor) -> str:
 def study_of(budget: CostBudget) -> Study:
     """Return the study that measures a budget, with the budget's name.
 
-
     Raises TollbarError with the table and the nearest name.
     """
     family = families.family(budget.family, where=budget.where)
@@ -85,7 +84,7 @@ def study_of(budget: CostBudget) -> Study:
 
 
 def refuse_other_than_one(planned: Plan, asked: Mapping[str, CostBudget]) -> None:
-    """Raises TollbarError where a budget's words are about no comparison, or several."""
+    """Raise TollbarError if a budget's words give no comparison, or several."""
     for one in planned.studies:
         compared = [cell for cell in one.cells if cell.against not in (None, cell.key)]
         if len(compared) != 1:

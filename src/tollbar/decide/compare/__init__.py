@@ -1,6 +1,5 @@
 """Comparison of many runs: their tolls side by side, by machine.
 
-
 Each run's directory keeps its judgement (`kept`), so hundreds are read in seconds; a run without a current judgement is
 refused with the command that makes one. `reading` checks directories from others and refuses with a reason; `gathered`
 sets tolls side by side. Runs of one machine are observations of one toll: `combining` makes one interval of them, next

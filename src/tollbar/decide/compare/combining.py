@@ -83,7 +83,6 @@ def _mean(logs: Sequence[float], variances: Sequence[float]) -> tuple[float, flo
 def _between(logs: Sequence[float], own: Sequence[float]) -> float:
     """Return the variance between runs that makes the squared deviations equal their expectation, at least 0.
 
-
     The prior counts as further deviations of the size that the runs' own intervals expect.
     """
     usual = len(own) / math.fsum(1 / one for one in own)

@@ -46,7 +46,6 @@ class Matrix:
     data: Mapping[str, Any]
     """Data of the page's script: columns, rows, and words of verdicts and reasons.
 
-
     `columns` (title, small, number of its processor, of its flags), `rows` (number of its family, name, smaller line,
     standing and its words, whether machines differ, and its cells) and the words for `verdicts` and `reasons`. Cells
     are one text, `|` between them: a verdict's letter, the ratio, `~` if noisy, `;`, its interval, and for several runs

@@ -1,6 +1,5 @@
 """Processor flags that go with verdicts, and the number that chance alone gives.
 
-
 With few processors some flag separates any two verdicts. So the flags are shuffled among the processors, and a pattern
 is reported only if few shuffles give one in as many tolls.
 """
@@ -130,7 +129,6 @@ class _Tables:
 
     def separated(self, order: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return whether a flag is on all of the first side and none of the second, and the reverse, by toll and flag.
-
 
         `order` gives for each machine the number of the machine whose flags it gets.
         """

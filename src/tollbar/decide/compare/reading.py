@@ -124,10 +124,8 @@ class Unusable:
 def read(folders: Sequence[Path], *, across_methods: bool = False) -> list[ReadRun | Unusable]:
     """Return every run in these folders, in the order of their names.
 
-
     A run whose kept judgement is missing or not current is refused, with the command that judges it. Of runs by several
     versions of the method only those of the newest are used, unless `across_methods` is set.
-
 
     Raises TollbarError for a folder without runs.
     """

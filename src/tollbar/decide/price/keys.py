@@ -41,7 +41,6 @@ def _tokens(keys: tuple[str, ...]) -> re.Pattern[bytes]:
 def twice(content: bytes, keys: Iterable[str]) -> str | None:
     """Return the first of these keys that an object of a JSON text has twice; None: none is repeated.
 
-
     Each open object keeps only a bit for each key. Raises TooManyError.
     """
     wanted = tuple(keys)

@@ -61,7 +61,6 @@ class Mapped:
 def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
     """Return the mapping of each asset of an inventory, in its order.
 
-
     Raises TollbarError.
     """
     followed = Followed(inventory)

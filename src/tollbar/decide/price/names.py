@@ -257,7 +257,6 @@ def fill(slots: str, numbers: tuple[int, ...]) -> tuple[dict[str, str], tuple[in
 def fact_of_key(algorithm: str, key: str) -> str | None:
     """Return the fact of a number with a key; empty: the number gives no fact; None: the key is not known there.
 
-
     The key is in lower case, without separators.
     """
     keyed, algorithm = _vocabulary().keyed, _same_numbers(algorithm)

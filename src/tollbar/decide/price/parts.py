@@ -1,6 +1,5 @@
 """Cryptographic parts of a component, and the assets that it lists.
 
-
 Tools write `null` for an absent property, a text for a list, and a number for a text: each is accepted. Other values
 that the specification does not have make the asset one with a fault.
 """
@@ -179,7 +178,6 @@ KEYS = tuple(
 
 def _part(raw: Raw, kind: type[Kind], name: str) -> Kind:
     """Return a part of an asset.
-
 
     Raises ValueError that names the fault.
     """

@@ -1,6 +1,5 @@
 """Advice for an asset: choices that its platform supports, and rules that no other choice meets.
 
-
 For example, a Java program cannot use a hash that no JDK has. A rule against a choice that is alone asks for a second
 one next to it, and replacing the choice would give up its protection.
 """

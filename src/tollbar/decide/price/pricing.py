@@ -1,6 +1,5 @@
 """Prices of an inventory: the policies' rulings on its assets, and the cost of replacing those that break one.
 
-
 Standing comes first: a replacement is the cheapest measured choice that meets every policy, and its cost is the
 analysis' comparison with the asset's own cell. Nothing is estimated here.
 """
@@ -216,7 +215,6 @@ def price(inventory: Inventory, asked: Sequence[Policy], on: date, today: date, 
 
 def to_measure(pricing: Pricing) -> Mapping[str, FamilyQuestion]:
     """Return by family the cells that a run would have to measure for the missing costs.
-
 
     Choices that only servers perform are not included: a study defines their load.
     """
@@ -442,7 +440,6 @@ def _found(wanted: Wanted, use: AssetUse) -> Candidate:
 
 def _is_unlisted(reason: Reason, use: AssetUse) -> bool:
     """Return true if a rule refuses a choice only because no list has it, though an authority may approve it.
-
 
     A list without any choice of the algorithm refuses all of it.
     """

@@ -1,6 +1,5 @@
 """Reader of an inventory of cryptography: a CycloneDX document, version 1.6 or 1.7, in JSON.
 
-
 The file is untrusted data. Nothing in it is run, and its texts are printed without control characters; an asset that
 violates the specification becomes an asset with its fault. Memory is used only for the keys that are read here: msgspec
 skips all others, and each count has a limit that ends the reading at once.
@@ -70,7 +69,6 @@ class Inventory:
 def read(path: Path) -> Inventory:
     """Read the inventory in this file; `-` is standard input.
 
-
     Raises TollbarError: one line with the fault.
     """
     return parse(_of_standard_input() if path == STANDARD_INPUT else read_bytes(path, limits.MOST_BYTES), path)
@@ -90,7 +88,6 @@ def _of_standard_input() -> bytes:
 
 def parse(content: bytes, path: Path) -> Inventory:
     """Return the inventory in these bytes; errors name `path`.
-
 
     Raises TollbarError as `read` does.
     """
@@ -224,7 +221,6 @@ class _NotAsWanted(TollbarError):
 def _decoded(content: bytes | Raw, kind: type[Kind], where: str, place: str = "components") -> Kind:
     """Return the JSON of this place as the wanted type.
 
-
     Raises TollbarError.
     """
     try:
@@ -329,7 +325,6 @@ class _Found:
     def look(self, component: _Component) -> None:
         """Keep the facts of a component as soon as it is read; its inner components come before it.
 
-
         Raises TollbarError.
         """
         self._components += 1
@@ -408,7 +403,6 @@ class _Found:
 
     def key_twice(self, content: bytes) -> str | None:
         """Return a key that an object of the text has twice; None: none is repeated.
-
 
         Raises TollbarError.
         """

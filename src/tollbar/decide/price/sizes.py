@@ -33,7 +33,6 @@ def contradict(found: Found, algorithm: str, of_material: Sequence[int]) -> None
 def is_tag(given: Mapping[str, str], modes: Collection[str], *, is_pair: bool) -> bool:
     """Return true if the numbers may be a cipher's tag and nonce: a nonce follows another number.
 
-
     A pair with nothing in between may be two sizes of keys, as in `AES-256/128-GCM`.
     """
     tag = given.get("tag")

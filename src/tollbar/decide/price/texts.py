@@ -152,7 +152,6 @@ def _is_given(property_: str, text: str) -> bool:
 def _of_oid(oid: str) -> str:
     """Return the name of an object identifier; `? ` and the text itself for any other text.
 
-
     An unknown identifier may belong to another algorithm than the name.
     """
     return table().oid.get(oid) or ("" if oid.strip().lower() in _NOT_GIVEN else f"? {oid}")

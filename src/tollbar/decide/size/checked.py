@@ -1,6 +1,5 @@
 """Check of a mix's predicted costs under a load.
 
-
 Each term that a load client can request is measured by itself, next to all its connections together and the cell that
 is subtracted. The client has a core of its own, and arrivals keep the server's core as busy as the mix requires. CPU
 time is the server's: in rounds, of the same moments as the prediction, and of all moments in throughput phases of some
@@ -52,7 +51,6 @@ class Sides(NamedTuple):
 @dataclass(frozen=True)
 class CheckedTerm:
     """Term's CPU time at the mix's rate, in fully busy cores.
-
 
     The prediction and the measurement in rounds are of the same moments.
     """
@@ -192,7 +190,6 @@ def _checked(sized: Sized, one: SizedTerm, measured: _Measured | str) -> Checked
 
 def _side_by_side(sized: Sized, name: str, cells: Sequence[Cell], measured: Sequence[_Measured]) -> CheckedTerm:
     """Return prediction and measurement, both quiet where both have enough blocks, else neither.
-
 
     With neighbours a request costs a sixth more here, and their number on each side is not a property of the mix.
     """

@@ -164,7 +164,6 @@ class _File(Wire):
 def read(path: Path) -> Mix:
     """Return the mix of a file.
 
-
     Raises TollbarError with the fault, the term, and the nearest right name.
     """
     said = _file(path)
@@ -188,7 +187,6 @@ def read(path: Path) -> Mix:
 
 def _file(path: Path) -> _File:
     """Return the tables of a mix.
-
 
     Raises TollbarError; without a nearer hint it names the page that describes mixes.
     """
@@ -285,7 +283,7 @@ def _values(family: Family, said: Said, where: str) -> dict[str, Value]:
 
 
 def _refuse_shared(said: _File, terms: tuple[Term, ...], path: Path) -> None:
-    """Raises TollbarError where terms of several families have the same request in them.
+    """Raise TollbarError where terms of several families have the same request in them.
 
     A handshake is measured with a request after it, and a request with its own path: the sum would have that twice.
     """

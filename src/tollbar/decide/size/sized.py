@@ -1,6 +1,5 @@
 """Cores for a mix, from measured costs: sums of rates times costs, with their intervals.
 
-
 A cost is the quiet CPU time of all parties; where a load client is used, of the server's side.
 """
 
@@ -92,7 +91,6 @@ class Sized:
 def size(mix: Mix, runs: Sequence[Run], today: date) -> Sized:
     """Return the cores of a mix by these runs.
 
-
     Raises TollbarError if the runs are of different machines, if one has unlike machines, if a term has several
     providers of which none is its family's, or if a cost is not above zero.
     """
@@ -141,7 +139,6 @@ def _refuse_other_machines(runs: Sequence[Run]) -> None:
 
 def _machines_of(run: Run) -> dict[str, Mapping[str, Any]]:
     """Return the fingerprint of each machine that has a part of a run's costs.
-
 
     The lab's own is left out if all cells are of web servers on a machine of their own.
     """

@@ -1,6 +1,5 @@
 """Sums of costs: a study's ledger, its cells, and a sum of rates times costs with its interval.
 
-
 Cells of one study are summed block by block; different studies are independent, and their variances add.
 """
 

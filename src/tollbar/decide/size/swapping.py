@@ -111,7 +111,6 @@ def _swap(wanted: Wanted, term: Term, cells: Sequence[Cell], others: Sequence[Ce
 def _verdict(cells: Sequence[Cell], others: Sequence[Cell], saved: Interval) -> Verdict:
     """Return the verdict on the ratio of both sums; for cells of several studies, on the saved share of the first.
 
-
     The threshold and the noise are then the largest of these studies.
     """
     ledger = cells[0].source.ledger

@@ -1,6 +1,5 @@
 """Tuning: password hash parameters for a given time at a given concurrency, within the policies' limits.
 
-
 The time is elapsed time of one hash while that number is under way, on all cores that this process may use: with more
 hashes than cores, each waits for the others. Every proposal was itself measured so.
 """

@@ -1,6 +1,5 @@
 """Password hashes by their parameters: the work of parameters, and parameters for an amount of work.
 
-
 Time is in proportion to the work while memory is equally fast; the deviation is measured, not assumed.
 """
 

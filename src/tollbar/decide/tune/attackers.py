@@ -76,7 +76,6 @@ class Guesses:
 def attackers() -> Attackers:
     """Return the cards and rates of the file.
 
-
     Raises TollbarError for a rate of an unknown card or choice.
     """
     found = read(FILE, Attackers)

@@ -55,7 +55,6 @@ def asked(
 ) -> Asked:
     """Return the requirements of a tuning from words.
 
-
     Raises TollbarError with the nearest choice, policy or provider.
     """
     names = list(policy_names) or [max(name for name in policies.shipped() if name.startswith(DEFAULT_POLICY[:-1]))]
@@ -91,7 +90,6 @@ def asked(
 
 def tune(asked: Asked) -> Iterator[Tuned | Missed]:
     """Yield the result of each choice as it is found.
-
 
     Measures, and leaves no process behind.
     """
@@ -189,7 +187,6 @@ def _confirmations(
 ) -> list[Measured]:
     """Return repeated measurements with fresh processes, the best fit first, then a step less work each time.
 
-
     The search ends at a measurement that fits, which is too short more often than too long; nothing selects the
     repetition. The last of these is the answer, or does not fit because no less work is allowed or the tries are used
     up.
@@ -225,7 +222,6 @@ def _next(
     asked: Asked, choice: Choice, leasts: Mapping[int, Parameters], points: Sequence[Measured]
 ) -> Parameters | None:
     """Return the next parameters to measure, between fits and misses; None: nothing is between them.
-
 
     Within a shape time is taken to be proportional to the work, or, between two measurements, a power of it. If the
     smallest of a shape takes too long, or its largest not long enough, other shapes follow. Too long a measurement is
@@ -332,7 +328,6 @@ def _fastest(asked: Asked, choice: Choice, floor: Parameters) -> tuple[Provider,
 
 def measure(asked: Asked, choice: Choice, provider: Provider, parameters: Parameters) -> Measured:
     """Return the measured time of one hash with these parameters at this concurrency.
-
 
     Raises Stopped.
     """

@@ -1,6 +1,5 @@
 """Concurrent hashes: one runner for each, which begins the next hash as soon as one has ended.
 
-
 The runners are not pinned, and so have all cores of this process, as the threads of a server would.
 """
 
@@ -43,7 +42,6 @@ class Elapsed:
 def alone_s(command: tuple[str, ...], task: Mapping[str, Any]) -> float:
     """Return the CPU seconds of one hash by itself, as the runner's warm-up finds it.
 
-
     Raises Stopped.
     """
     with Session(command, task) as session:
@@ -53,7 +51,6 @@ def alone_s(command: tuple[str, ...], task: Mapping[str, Any]) -> float:
 
 def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
     """Return the times of `at_once` concurrent hashes, measured for `for_s` and at least `FEWEST` each.
-
 
     Raises Stopped; leaves nothing behind.
     """

@@ -1,6 +1,5 @@
 """Upgrades: two builds of one thing, found or fetched; their common questions; and their changes.
 
-
 It measures nothing itself, and takes its ratios from the analysis.
 """
 

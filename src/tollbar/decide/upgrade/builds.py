@@ -40,7 +40,6 @@ Build = TypeVar("Build", Server, Platform)
 def server_in(place: Path, said: str) -> Server | None:
     """Return the server in this file or folder as a server of its own; None where there is none.
 
-
     Its own programs and folders are used; missing ones are the system's. Raises TollbarError.
     """
     for server in servers.all_servers().values():
@@ -62,7 +61,6 @@ def server_in(place: Path, said: str) -> Server | None:
 
 def runtime_in(place: Path, said: str) -> tuple[str, str, Path] | None:
     """Return the runtime in this file or folder: its platform, its build's spec, and its program; None: it has none.
-
 
     Its runner is built with it, with programs next to it, and with the system's others. Raises TollbarError.
     """
@@ -107,7 +105,6 @@ def side_by_side(*libraries: Path) -> Path:
 
 def _of(name: str, found: Build, said: str) -> Build:
     """Return the build, after a check that it is one of the named server or platform.
-
 
     Raises TollbarError where its own name is taken.
     """

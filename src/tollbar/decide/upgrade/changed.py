@@ -121,7 +121,6 @@ class Upgrade:
     def above(self, share: float) -> tuple[Change, ...]:
         """Return the rows whose cost rose by more than this share, with the whole interval.
 
-
         Rows that a steady neighbour may explain are left out.
         """
         return tuple(
@@ -232,7 +231,6 @@ def _apart(judged: Judgement, old: Thing, new: Thing) -> Iterator[Apart]:
 def parameters(family: Family, row: Row, of: Thing) -> str:
     """Return the parameters that were set or that the build uses by default, or an empty text.
 
-
     For example: `PBKDF2-SHA-256, iterations 600,000`.
     """
     op = str(row.coordinates["op"])
@@ -247,7 +245,6 @@ def parameters(family: Family, row: Row, of: Thing) -> str:
 
 def negotiated(row: Row) -> str:
     """Return the parameters that most connections negotiated, or an empty text.
-
 
     For example: `TLS 1.3, X25519MLKEM768, TLS_AES_256_GCM_SHA384, ECDSA P-256`.
     """

@@ -59,7 +59,6 @@ runner.run()
 def package(name: str, version: str) -> Path:
     """Return the folder of an unpacked Debian package of this version.
 
-
     Packages on which it depends in exactly one version are included: they are parts of the same build. Raises
     TollbarError.
     """
@@ -105,7 +104,6 @@ def lead_inside(folder: Path) -> None:
 def wheel(name: str, version: str) -> Path:
     """Return the folder of an unpacked wheel of this version, without its dependencies.
 
-
     Raises TollbarError.
     """
     said = f"{name}=={version}"
@@ -133,7 +131,6 @@ def wheel(name: str, version: str) -> Path:
 def node(version: str) -> Path:
     """Return the folder of a build of Node, from the npm registry for this machine.
 
-
     Raises TollbarError.
     """
     said = f"node@{version}"
@@ -151,7 +148,6 @@ def node(version: str) -> Path:
 
 def go(version: str) -> Path:
     """Return a Go toolchain: the user's `go` of this version, else the folder into which it fetched the version.
-
 
     Go verifies what it fetches. Raises TollbarError.
     """
@@ -191,7 +187,6 @@ def password_packages() -> tuple[str, ...]:
 def python_runner(name: str, version: str) -> Path:
     """Return a runner program for this version of a Python package.
 
-
     Raises TollbarError.
     """
     said = f"{name}=={version}"
@@ -217,7 +212,6 @@ def python_runner(name: str, version: str) -> Path:
 def kept_folder(kind: str, said: str) -> Path:
     """Return the folder for fetched or made things of this name.
 
-
     It is in the user's cache; for root in the system's, because root's own is closed to the accounts of its servers.
     Raises TollbarError if it cannot be made.
     """
@@ -235,7 +229,6 @@ def kept_folder(kind: str, said: str) -> Path:
 def _kept(kind: str, said: str, fetch: Callable[[Path], None]) -> Path:
     """Return the folder, fetched now or before: it is complete or absent.
 
-
     Raises TollbarError.
     """
     kept = kept_folder(kind, said)
@@ -252,7 +245,6 @@ def _kept(kind: str, said: str, fetch: Callable[[Path], None]) -> Path:
 def _only(folder: Path, pattern: str, said: str) -> Path:
     """Return the fetched archive.
 
-
     Raises TollbarError for none, or several.
     """
     found = [*folder.glob(pattern)]
@@ -264,7 +256,6 @@ def _only(folder: Path, pattern: str, said: str) -> Path:
 def _pip(python: str, words: Sequence[str], folder: Path) -> None:
     """Fetch the package in the last word by pip, verified by the index's digests.
 
-
     Raises TollbarError.
     """
     *_, said = words
@@ -275,7 +266,6 @@ def _pip(python: str, words: Sequence[str], folder: Path) -> None:
 
 def pip_environment(command: str, configured: str, environment: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment with the user's settings for this command of pip, without those that are UNVERIFIED.
-
 
     `configured` is the output of `pip config list`; the environment takes precedence over its files.
     """
@@ -296,7 +286,6 @@ def _run(
     environment: Mapping[str, str] | None = None,
 ) -> str:
     """Return the output of a package manager's command.
-
 
     Raises TollbarError with the first line that begins with one of `errors`, the marks of its errors, the best mark
     first.

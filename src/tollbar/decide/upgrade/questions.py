@@ -29,7 +29,6 @@ THRESHOLD = "1%"
 def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tuple[Study, ...]:
     """Return the studies of these families, or of all that apply to such a thing and to both builds.
 
-
     Raises TollbarError for another family, and for one that does not apply.
     """
     known = _asked_of(old.kind)
@@ -132,7 +131,6 @@ def _sides(old: Thing, new: Thing) -> Mapping[str, object]:
 def _server_of(old: Thing, new: Thing) -> str:
     """Return `nginx`, which is linked with the system's libssl, if it is installed and both builds have that name.
 
-
     Else return the engine, which binds any library.
     """
     system = open_provider(LIBCRYPTO)
@@ -144,7 +142,6 @@ def _server_of(old: Thing, new: Thing) -> str:
 
 def _asked_of(kind: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the questions of this kind of thing, with those of the kind that it is `as`.
-
 
     Raises TollbarError for none.
     """

@@ -23,7 +23,6 @@ Values = Mapping[str, tuple[Value, ...]]
 def with_shared(study: Study, old: Provider, new: Provider, ask: Ask = ask) -> tuple[Values, list[dict[str, object]]]:
     """Return the values that a study varies so that both builds have its choices, and the combinations that it omits.
 
-
     A choice keeps its default where both have it, or have no other value in common. A default of only one build is
     included too: it is new, or gone.
     """

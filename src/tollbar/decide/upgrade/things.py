@@ -37,7 +37,7 @@ _TLS_LIBRARY = "libssl[.-]*so*"
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One side of an upgrade."""
+    """Side of an upgrade, the old or the new build."""
 
     said: str
     """Build as the command names it."""
@@ -102,7 +102,6 @@ def _title(kind: str) -> str:
 
 def both(old: str, new: str) -> tuple[Thing, Thing]:
     """Return the two sides, of one kind, each found or fetched.
-
 
     Builds on this machine are read before anything is fetched, and two kinds are refused as soon as both are known.
     Raises TollbarError for builds that are unavailable or not comparable.
@@ -186,7 +185,6 @@ def _found(said: str) -> Thing:
 def _here(place: Path, said: str) -> Thing:
     """Return the build in this file or folder.
 
-
     Raises TollbarError where it is nothing to upgrade.
     """
     return _in(place, said) or _libcrypto(said, _library_in(place, said))
@@ -213,7 +211,6 @@ def _in(place: Path, said: str) -> Thing | None:
 def _package(said: str, name: str, version: str) -> Thing:
     """Return a Python package that the runner calls directly.
 
-
     Raises TollbarError for another one.
     """
     package, known = name.lower(), fetching.python_packages()
@@ -234,7 +231,6 @@ def _libcrypto(said: str, path: Path) -> Thing:
 def _opened(said: str, kind: str, spec: str) -> Thing:
     """Return the loaded build.
 
-
     Raises TollbarError if it cannot be loaded, for example for another architecture.
     """
     try:
@@ -246,7 +242,6 @@ def _opened(said: str, kind: str, spec: str) -> Thing:
 
 def _library_in(path: Path, said: str) -> Path:
     """Return the libcrypto at this path or inside it.
-
 
     Raises TollbarError where there is none, or several.
     """

@@ -58,7 +58,6 @@ def row_words(change: Change) -> str:
 def apart_sentence(one: Apart, what: str = "library") -> str:
     """Return the sentence of a split change; a part that rose or fell by too little says so.
 
-
     For example: `… on one core: +24 % […] as shipped: +19 % the new defaults (X25519MLKEM768, …), +5.0 % the library.`
     or `+0.2 % the library (no change)`.
     """
@@ -121,7 +120,6 @@ def _how(found: Upgrade) -> Iterator[str]:
 
 def _shared_words(study: StudyJudgement, name: str) -> str:
     """Return the sentence about values used in place of a default that one build does not support.
-
 
     For example: `rsa-api was asked with digest=implicit: one build at least does not support the default,
     digest=fetched.`
