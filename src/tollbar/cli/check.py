@@ -163,7 +163,7 @@ def _with_tolls(found: Check, all_of_it: Sequence[CostBudget], here: Processor, 
 
 
 def _write(path: Path, before: str, after: str) -> None:
-    """Writes a file whole or not at all, with its mode. Raises TollbarError, also where it was changed meanwhile."""
+    """Write a file whole or not at all, with its mode. Raises TollbarError, also where it was changed meanwhile."""
     if after == before:
         return
     if _content(path) != before:

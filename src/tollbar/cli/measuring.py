@@ -132,7 +132,7 @@ def in_two_interim_looks(
 
 
 def self_test() -> Judgement:
-    """Measures the study `self-test` in a directory that is thrown away."""
+    """Measure the study `self-test` in a temporary directory."""
     planned = plan.make(study.load(["self-test"]), seed=0)
     with tempfile.TemporaryDirectory() as folder:
         store = results.create(planned, Path(folder), command=(), libraries=(), fingerprint={})

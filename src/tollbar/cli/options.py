@@ -213,7 +213,7 @@ def status_of(judged: Judgement) -> ExitStatus:
 
 
 def write_anew(path: Path, text: str) -> None:
-    """Writes a file that is not there yet. Raises TollbarError: a user's own study is not written over."""
+    """Write a file that does not exist yet. Raises TollbarError: a user's own study is not written over."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -1,4 +1,4 @@
-"""`tollbar price`: an inventory of cryptography, judged by policies, and the cost of replacing what breaks them."""
+"""`tollbar price`: an inventory of cryptography, judged by policies, and the cost of replacements."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _last_judged(source: Publication) -> Judgement | None:
 
 
 def _show_text(name: str, words: Sequence[str]) -> ExitStatus:
-    """Prints a study as it was written. Raises TollbarError for a set, which is several files."""
+    """Print a study as it was written. Raises TollbarError for a set, which is several files."""
     if words:
         raise TollbarError(f"`--toml` is of a whole study: `{' '.join(words)}`", where=name)
     found = study.load((name,))
