@@ -306,7 +306,7 @@ def test_a_baseline_that_cannot_be_measured_is_said(tollbar: Tollbar) -> None:
         (["password-hash", "argon2id", "memory=4095GiB"], "takes 4,095 GiB of memory, and"),
         (["password-hash", "argon2id", "memory=64KiB", "lanes=16"], "16 `lanes` need 128 KiB at least"),
         (["web-auth", "jwt", "verified=cached", "cache-entries=4"], "8 `users` need 8 at least, 1 each"),
-        (["digest", "md5", "sha-1", "--save", "there.toml"], "is there already"),
+        (["digest", "md5", "sha-1", "--save", "there.toml"], "already exists"),
         (["digest", "md5", "sha-1", "--save", "no/where.toml"], "cannot be written"),
     ],
 )

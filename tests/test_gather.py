@@ -305,7 +305,7 @@ def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
         (["nowhere"], "nowhere: no such directory"),
         (["."], "has no run"),
         ([], "needs runs, or folders of runs"),
-        ([".", "--output", "no/page.html"], "is no file that can be written"),
+        ([".", "--output", "no/page.html"], "there is no folder `no`"),
         ([".", "--markdown", "--json"], "cannot be combined"),
     ],
 )

@@ -32,7 +32,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
         "choose tls --policy tlsref --for 0s",
         ("`tlsref-intermediate-6.0` or `tlsref-modern-6.0`",),
     ),
-    "an argument of none": ("judge runs/a runs/b", ("`tollbar judge` has no place for `runs/b`", "judge --help")),
+    "an argument of none": ("judge runs/a runs/b", ("unexpected argument `runs/b` of `tollbar judge`", "judge --help")),
     "an option of none": ("ask digest sha-256 --frobnicate", ("--frobnicate", "tollbar ask --help")),
     "a bare time to tune": ("tune argon2id --within 2", ("say the unit, `2 s` or `2 ms`",)),
     "several policies of a beginning": (

@@ -131,7 +131,7 @@ def test_new_writes_a_file_once(tollbar: Tollbar, tmp_path: Path) -> None:
     assert study.begun("digest") == (tmp_path / "mine.toml").read_text("utf-8")
     again = tollbar("new", "mac", "--output", "mine.toml")
     assert 2 == again.returncode
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
     assert study.begun("digest") == (tmp_path / "mine.toml").read_text("utf-8")
     assert "did you mean `digest`?" in tollbar("new", "digets").stderr
 

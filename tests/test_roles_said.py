@@ -88,7 +88,7 @@ def test_a_run_has_the_same_roles_for_all_studies() -> None:
     assert one.places == places_for([one, one], Options())
     assert () == places_for([none, none], Options())
     for pair, names in (([one, other], "one and other"), ([one, none], "one and none")):
-        with pytest.raises(TollbarError, match=f"the studies {names} say different ones"):
+        with pytest.raises(TollbarError, match=f"the studies {names} have different `.roles.`"):
             places_for(pair, Options())
     told = Options(roles=("database=10.0.0.9,client=10.0.0.8",))
     assert read_places(told.roles) == places_for([one, other], told)

@@ -354,13 +354,13 @@ def test_a_server_upgrades_run_is_not_resumed_with_another_server(monkeypatch: p
     [
         (("libcrypto", "libcrypto"), 2, "the same file twice"),
         (("libcrypto", "libcrypto:nothing"), 2, "no such libcrypto: `nothing`"),
-        (("libcrypto", "libcrypto:psycopg", "--fail-above", "0%"), 2, "a share above nothing"),
+        (("libcrypto", "libcrypto:psycopg", "--fail-above", "0%"), 2, "must be greater than 0 %"),
         (
             ("libcrypto", "libcrypto:psycopg", "--fail-above", "-5%"),
             2,
-            "`-5%` is no value of it: it begins with a dash",
+            "needs a value; `-5%` begins with a dash",
         ),
-        (("libcrypto", "libcrypto:psycopg", "--fail-above"), 2, "--fail-above: it needs a value"),
+        (("libcrypto", "libcrypto:psycopg", "--fail-above"), 2, "--fail-above: needs a value"),
         (("libcrypto",), 2, "needs two builds"),
         *(
             (("libcrypto", "libcrypto:psycopg", "--for", none), 2, "give it some time")

@@ -17,36 +17,33 @@ from tollbar.core.errors import ExitStatus, TollbarError, interrupts_kept, one_l
 # By module and function, not imported: a command's own imports are paid for by those who call it. The line is the
 # first of the function's docstring.
 COMMANDS = {
-    "run": ("run:run", "Measure, judge and report."),
-    "ask": ("ask:ask", "Ask one question without a file, and have it answered in one sentence."),
-    "choose": ("choose:choose", "Choose what meets policies and mitigates threats, from the cheapest."),
-    "plan": ("plan:plan", "Show what would run, and how long it would take. Nothing is measured."),
-    "new": ("new:new", "Write a study of your own to begin with, with a comment beside every key."),
+    "run": ("run:run", "Measure studies, judge the result and write a report."),
+    "ask": ("ask:ask", "Answer one question in one sentence, without a study file."),
+    "choose": ("choose:choose", "Choose the cheapest option that meets policies and mitigates threats."),
+    "plan": ("plan:plan", "Print the cells and the estimated time of a run, without measuring."),
+    "new": ("new:new", "Write a study file to start from, with a comment for every key."),
     "list": (
         "list:list_",
-        "Show what there is: studies, families, choices, settings, threats, policies, providers, servers or sources.",
+        "List studies, families, choices, settings, threats, policies, providers, servers or sources.",
     ),
-    "show": (
-        "show:show",
-        "Show one cell of a study, its task, configuration and known answers; or what a published source says.",
+    "show": ("show:show", "Show one cell of a study, or a published source and its claims."),
+    "verify": (
+        "verify:verify",
+        "Check that every cell meets known answers and refuses wrong inputs, without measuring.",
     ),
-    "verify": ("verify:verify", "Prove every cell both ways: known answers met, wrong things refused."),
-    "judge": ("runs:judge", "Judge a run again, without measuring."),
-    "compare": ("compare:compare", "Compare runs: what changed on one machine, or the tolls of several machines."),
-    "check": (
-        "check:check",
-        "Check whether what a project uses still meets its policies, and costs no more than its budgets allow.",
-    ),
-    "report": ("runs:report", "Write a run's report again."),
-    "export": ("runs:export", "Write out every chunk of a run as it was measured, or what was found of each cell."),
-    "price": ("price:price", "Judge an inventory of cryptography by policies, and price what must be replaced."),
-    "size": ("size:size", "Say how many cores, machines and bytes a mix of work takes, by measured costs."),
-    "tune": ("tune:tune", "Find the parameters of a password hash that take a given time with so many at once."),
+    "judge": ("runs:judge", "Judge a finished run again, without measuring."),
+    "compare": ("compare:compare", "Compare two runs of one machine, or the tolls of several machines."),
+    "check": ("check:check", "Check a project's choices against its policies and its cost budgets."),
+    "report": ("runs:report", "Write the HTML report of a finished run again."),
+    "export": ("runs:export", "Export the chunks or the cells of a run as CSV, JSON, Markdown or Parquet."),
+    "price": ("price:price", "Judge a cryptographic inventory by policies, and price the replacements."),
+    "size": ("size:size", "Calculate the cores, machines and bytes that a mix of work needs, from measured costs."),
+    "tune": ("tune:tune", "Find password-hash parameters for a target time at a given concurrency."),
     "upgrade": (
         "upgrade:upgrade",
-        "Set two builds of a library, server or runtime side by side: what became dearer, cheaper, new or gone?",
+        "Compare two builds of a library, server or runtime: costs that changed, operations new or gone.",
     ),
-    "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and run the self-test."),
+    "doctor": ("doctor:doctor", "Check whether this machine is fit for measuring, and run the self-test."),
 }
 
 GROUPS: Mapping[str, Sequence[str]] = {
@@ -58,13 +55,13 @@ GROUPS: Mapping[str, Sequence[str]] = {
 """The commands as the first page of help has them."""
 
 ABOUT = (
-    "Measure what each security design choice costs on this machine, beside what it protects against.",
+    "Measure the cost of security design choices on this machine, and list it with the threats that they mitigate.",
     "Start with `tollbar run`: one condensed study for each family, in about a minute.",
 )
 EXIT_STATUSES = (
-    "Exit status: 0 done, 1 done but some cell failed, none could be measured or a check said no, 2 unusable arguments "
-    "or files, 3 a check that could not tell, 130 interrupted. Data go to standard output, messages to standard error. "
-    "`--verbose` works with every command: it prints how the question was read, the plan, and every note."
+    "Exit status: 0 done; 1 a cell failed, none could be measured, or a check failed; 2 invalid arguments or files; "
+    "3 a check is undecided; 130 interrupted. Data go to standard output, messages to standard error. "
+    "`--verbose` works with every command: it prints the settings of the question, the plan and every note."
 )
 
 # Resources that any system call may find exhausted, and no command can do without.
@@ -148,9 +145,10 @@ def _status_of(arguments: Sequence[str]) -> ExitStatus:
         if what is None:
             raise
         # One plain line, because a longer layout may need the exhausted resource.
-        print(f"error: this machine, or the limit that is set here, has no {what} left for it", file=sys.stderr)
+        print(f"error: no {what} left: this machine or the limit of this process is exhausted", file=sys.stderr)
         print(
-            "hint: what a run has committed is safe; make room and go on with `tollbar run --resume`", file=sys.stderr
+            f"hint: committed results are safe; free some {what} and continue with `tollbar run --resume RUN`",
+            file=sys.stderr,
         )
         return ExitStatus.UNUSABLE
     return status
@@ -229,7 +227,9 @@ def _opened() -> _Output | None:
         sys.stderr, _ = _over(sys.stderr)
     if sys.__stdout__ is None:
         # The next file opened would get its number, and be overwritten.
-        raise TollbarError("is closed", where="standard output", hint="what is not wanted goes to /dev/null")
+        raise TollbarError(
+            "is closed; it must be open", where="standard output", hint="to discard the output, add `>/dev/null`"
+        )
     if sys.stdout is not sys.__stdout__:
         return None
     sys.stdout, output = _over(sys.stdout)
@@ -270,7 +270,7 @@ def _called(arguments: Sequence[str]) -> ExitStatus:
 def _without_value(option: str, arguments: Sequence[str]) -> str:
     """Return the sentence about an option that has no value, such as one before a word that was taken for another."""
     after = arguments[arguments.index(option) + 1 :][:1]
-    return f"`{one_line(after[0])}` is no value of it: it begins with a dash" if after else "it needs a value"
+    return f"needs a value; `{one_line(after[0])}` begins with a dash" if after else "needs a value"
 
 
 def _first_page() -> str:
@@ -280,9 +280,9 @@ def _first_page() -> str:
 
     width = min(get_terminal_size().columns, 100)
     options = {
-        "--help, -h": "This page; after a command, that command's.",
-        "--version": "The version of Tollbar.",
-        COMPLETION: "Have the shell complete commands, options and their values (--shell bash, zsh or fish).",
+        "--help, -h": "Print this page, or the help of the command before it.",
+        "--version": "Print the version of Tollbar.",
+        COMPLETION: "Install shell completion of commands, options and values (--shell bash, zsh or fish).",
     }
     groups = {title: {name: COMMANDS[name][1] for name in names} for title, names in GROUPS.items()}
     tables = [_table(title, lines, width) for title, lines in {**groups, "Options": options}.items()]
@@ -339,7 +339,7 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         raise TollbarError(what, hint=hint) from error
     except UnusedCliTokensError as error:
         first = one_line((error.unused_tokens or [""])[0])
-        what = f"`tollbar {name}` has no place for `{first}`"
+        what = f"unexpected argument `{first}` of `tollbar {name}`"
         raise TollbarError(what, hint=f"`tollbar {name} --help` lists its arguments") from error
     except CycloptsError as error:
         raise TollbarError(str(error), hint=f"`tollbar {name} --help` lists its options") from error

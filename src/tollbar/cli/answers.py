@@ -23,27 +23,33 @@ if TYPE_CHECKING:
 
 TableFormat = Literal["terminal", "markdown", "json"]
 # Options that several commands have, each with its text; a command's docstring describes only the others.
-AsFormat = Annotated[TableFormat, Parameter(help="`terminal`, `markdown` or `json`.")]
+AsFormat = Annotated[
+    TableFormat, Parameter(help="Output format: `terminal`, `markdown` or `json`; default: `terminal`.")
+]
 AsMarkdown = Annotated[
-    bool, Parameter(negative="", help="Print Markdown, for a pull request: short for `--format markdown`.")
+    bool, Parameter(negative="", help="Print Markdown, for example for a pull request; short for `--format markdown`.")
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON document instead of text.")]
 AcrossMethods = Annotated[
-    bool, Parameter(negative="", help="Accept runs that were measured by different versions of the method.")
+    bool, Parameter(negative="", help="Accept runs measured by different versions of the method.")
 ]
-Date = Annotated[
-    str | None, Parameter(name="--date", help="The day to judge by, such as `2032-01-01`; default: today.")
-]
+Date = Annotated[str | None, Parameter(name="--date", help="Date to judge by, such as `2032-01-01`; default: today.")]
 For = Annotated[str | None, Parameter(name="--for")]
-"""About how long to measure: each command describes what of, and its default."""
-KnownRuns = Annotated[tuple[Path, ...], Parameter(negative="", help="A run whose costs are used. May be given again.")]
+"""Measuring time; each command describes its scope and its default."""
+KnownRuns = Annotated[
+    tuple[Path, ...],
+    Parameter(negative="", help="Run whose costs are used, such as `runs/2026-11-21-101500-ask`. Repeatable."),
+]
 Libraries = Annotated[
     tuple[Path, ...],
-    Parameter(negative="", help="A libcrypto to use next to the providers that are named. May be given again."),
+    Parameter(negative="", help="File of a libcrypto to measure in addition, such as `./libcrypto.so.3`. Repeatable."),
 ]
-RunsFolder = Annotated[Path, Parameter(help="Where the directory of what is measured is made.")]
+RunsFolder = Annotated[Path, Parameter(help="Folder for the directory of the new run; default: `runs`.")]
 Seed = Annotated[
-    int | None, Parameter(help="Decides the order of visits and the data; default: a new one, kept with the run.")
+    int | None,
+    Parameter(
+        help="Seed of the order of measurements and of the test data, such as `7`; default: random, kept with the run."
+    ),
 ]
 
 
@@ -56,7 +62,7 @@ class Layout:
     markdown: AsMarkdown = False
     json: AsJson = False
     page: Annotated[Path | None, Parameter(name="--output")] = None
-    """A file to write the answer to as one self-contained page too; what it held before is gone."""
+    """File for the answer as one self-contained HTML page, such as `answer.html`; an existing file is replaced."""
 
     def __post_init__(self) -> None:
         layout_of(self.format, markdown=self.markdown, json=self.json)
@@ -68,7 +74,11 @@ def layout_of(format: TableFormat, *, markdown: bool, json: bool) -> TableFormat
     """Return the layout that these options ask for. Raises TollbarError for two of them."""
     asked = {one for one, is_asked in (("markdown", markdown), ("json", json)) if is_asked} | ({format} - {"terminal"})
     if len(asked) > 1:
-        raise TollbarError(f"{' and '.join(f'`{one}`' for one in sorted(asked))} cannot be combined", where="--format")
+        raise TollbarError(
+            f"{' and '.join(f'`{one}`' for one in sorted(asked))} cannot be combined",
+            where="--format",
+            hint="pass one of them",
+        )
     return "json" if "json" in asked else "markdown" if "markdown" in asked else "terminal"
 
 
@@ -79,7 +89,8 @@ def check_is_writable(option: str, file: Path) -> None:
     """Raise TollbarError if the file cannot be written, before anything is measured or read for it."""
     # The methods of a path raise OSError for a name that is too long.
     if os.path.isdir(file) or not os.path.isdir(file.parent):
-        raise TollbarError("is no file that can be written", where=f"{option} {file}")
+        what = "it is a directory" if os.path.isdir(file) else f"there is no folder `{file.parent}`"
+        raise TollbarError(f"cannot be written: {what}", where=f"{option} {file}")
 
 
 def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Layout) -> None:

@@ -58,14 +58,14 @@ def ask(
     json: AsJson = False,
     report: bool = True,
 ) -> ExitStatus:
-    """Ask one question without a file, and have it answered in one sentence.
+    """Answer one question in one sentence, without a study file.
 
-    A word without `=` is a choice; one with `=` a coordinate: a setting of the family, or op, provider, server, users,
-    rate. The first choice is what the others are compared with. One choice alone is compared with itself at the first
-    of the values that vary, or else with the choice that does nothing.
+    A word without `=` is a choice. A word with `=` is a coordinate: a setting of the family, or op, provider, server,
+    users, rate. The other choices are compared with the first. A single choice is compared with itself at the first of
+    the values that vary, or else with the choice that does nothing.
 
     tollbar ask digest sha-256 blake3
-    tollbar ask digest blake3 --against sha-256 bytes=64B,4KiB
+    tollbar ask digest blake3 --baseline sha-256 bytes=64B,4KiB
     tollbar ask digest sha-256 provider=libcrypto,libcrypto:psycopg
     tollbar ask signature rsa-2048 ed25519 op=sign --for 20s
     tollbar ask tls tls-1.3 server=nginx certificate=ecdsa-p256,rsa-2048
@@ -75,22 +75,23 @@ def ask(
     Parameters
     ----------
     family
-        What kind of choice: `tollbar list families` shows them.
+        Family of the choices, such as `digest` (`tollbar list families`).
     words
         Choices (`sha-256`, `aes-*`), and coordinates with their values (`bytes=64B,4KiB`).
     against
-        The choice that the others are compared with, or a coordinate with one value (`provider=aws-lc`).
+        Choice that the others are compared with, such as `sha-256`, or a coordinate with one value, such as
+        `provider=aws-lc`; default: the first choice.
     for_
-        About how long to measure, 8 seconds by default; with `--precision` a minute at most. An interval needs a few
-        blocks, however long these take.
+        Approximate measuring time, such as `20s`; default: 8 s, or at most 1 min with `--precision`. The fewest blocks
+        that give an interval are always measured.
     precision
-        Go on until every toll's interval is at most so wide to either side (`1%`), or the time is over.
+        Add blocks until every toll's interval is at most this wide to either side, such as `1%`, or `--for` is over.
     save
-        A file to keep the question in, as a study that `tollbar run` takes.
+        New study file for the question, such as `my-study.toml`; `tollbar run` measures it again.
     json
         Print one JSON document instead of tables; the sentences are in it, under `answers`.
     report
-        Write `report.html` into the run's directory.
+        Write `report.html` into the run's directory; default: on.
     """
     if family is None:
         hint = f"known: {', '.join(families.families())}; then its choices, as in `tollbar ask digest sha-256 blake3`"

@@ -38,10 +38,10 @@ def check(
     runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Check whether what a project uses still meets its policies, and costs no more than its budgets allow.
+    """Check a project's choices against its policies and its cost budgets.
 
-    `policy` measures nothing, `tolls` measures each ratio that has a budget; without either, both are checked.
-    docs/check.md has the keys of a `tollbar.toml`.
+    `policy` measures nothing. `tolls` measures each ratio that has a budget. Without either, both are checked.
+    docs/check.md lists the keys of a `tollbar.toml`.
 
     tollbar check policy
     tollbar check policy --date 2030-01-01
@@ -51,14 +51,14 @@ def check(
     Parameters
     ----------
     words
-        `policy` or `tolls`; and the file, by default `tollbar.toml`.
+        `policy` or `tolls`, then the project's file; default: both, of `tollbar.toml`.
     strict
-        End with status 3 where something cannot be said, cannot be told, is not judged on this processor, or is within
-        its limit by a noisy ratio.
+        End with status 3 if a policy or a budget cannot be decided, is not judged on this processor, or is met only by
+        a noisy ratio.
     accept
-        Write today's standings into the file, and limits made of what is measured now.
+        Write today's standings into the file, and limits from this measurement.
     for_
-        About how long to measure, all budgets together; default: 1 min.
+        Approximate measuring time of all budgets together, such as `2min`; default: 1 min.
     """
     part, path = _asked(words)
     within_s, today = read_seconds("--for", DEFAULT_FOR if for_ is None else for_), date.today()

@@ -64,10 +64,10 @@ def choose(
     runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Choose what meets policies and mitigates threats, from the cheapest.
+    """Choose the cheapest option that meets policies and mitigates threats.
 
-    Threats and policies decide what qualifies, and costs its order; what is in bad standing never does. Settings that
-    a policy rules on, or that a threat depends on, are varied unless they are given.
+    Threats and policies decide which choices qualify, and their costs decide the order. Deprecated and broken choices
+    never qualify. Settings that a policy rules on, or that a threat depends on, are varied unless you give them.
 
     tollbar choose digest --policy asvs-level-2
     tollbar choose tls server=nginx --policy tlsref-intermediate --threat harvest-now-decrypt-later
@@ -77,20 +77,23 @@ def choose(
     Parameters
     ----------
     family
-        What kind of choice: `tollbar list families` shows them.
+        Family of the choices, such as `digest` (`tollbar list families`).
     words
-        Coordinates (`server=nginx`, `bytes=4KiB`), and choices (`aes-*`) where only some come into question.
+        Coordinates (`server=nginx`, `bytes=4KiB`), and choices (`aes-*`) to consider; default: all choices.
     policy
-        A policy that must be met, the newest edition unless one is named, or a file of your own. May be given again.
+        Policy that must be met: a name (its newest edition, unless you name one) or your own TOML file. Repeatable.
     threat
-        A threat that must be mitigated; `THREAT=partly` where a condition will do. May be given again.
+        Threat that must be mitigated, such as `harvest-now-decrypt-later`; `THREAT=partly` accepts a mitigation with a
+        condition. Repeatable.
     on
-        The day to judge by, such as `2032-01-01`; default: today. The answer names what drops out by then.
+        Date to judge by, such as `2032-01-01`; default: today. The answer names the choices that no longer qualify
+        then.
     run
-        A run that has the costs; default: what matters is measured, and kept as a run.
+        Run whose costs are used, such as `runs/2026-11-21-101500-digests`; default: measure a new run.
     for_
-        About how long it may take: 15 seconds by default, a minute with a server. As many cells as that allows, what
-        qualifies and is nearest to the usual settings first; with `0s` none, and what qualifies has no order by cost.
+        Approximate time of the whole command, such as `30s`; default: 15 s, or 1 min with a server. As many candidates
+        as fit are measured, nearest to the usual settings first. `0s` measures nothing and lists candidates without
+        costs.
     """
     began_s = time.monotonic()
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)

@@ -55,37 +55,37 @@ def compare(
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> ExitStatus:
-    """Compare runs: what changed on one machine, or the tolls of several machines.
+    """Compare two runs of one machine, or the tolls of several machines.
 
     tollbar compare runs/before runs/after --fail-above 5%
     tollbar compare here/runs there/runs --output machines.html
 
-    Two runs are compared row by row, whatever the version of a library. Machines are compared by ratios alone, because
-    times of two machines mean little. They are compared by the judgement that each run keeps; `tollbar report RUN`
-    makes a current one. A run that cannot be believed is refused, with the reason, and gives status 1.
+    Two runs are compared row by row, also if a library has another version. Machines are compared by ratios only,
+    because times of two machines mean little. They are compared by the judgement that each run keeps; `tollbar report
+    RUN` makes a current one. A run that cannot be trusted is refused with the reason, and the exit status is 1.
 
     Parameters
     ----------
     run
-        A run's directory, or a folder with runs in it.
+        Directory of a run, or a folder of runs.
     runs
         More of them.
     by
-        `change` compares two runs row by row, `machine` any number side by side; default: `change` for two runs of one
-        machine.
+        `change` compares two runs row by row, `machine` compares any number of runs; default: `change` for two runs of
+        one machine, else `machine`.
     fail_above
-        A share, such as 5%: end with status 1 if a row rose by more, its whole interval beyond it, or was measured in
-        the first run and not in the second, or is not compared; with status 3 if no row could have shown it. It needs
-        two runs.
+        Largest accepted increase, such as `5%`. The status is 1 if a row rose by more, its whole interval beyond it,
+        or was measured only in the first run, or is not compared. It is 3 if no row could have shown it. Needs two
+        runs.
     of
-        The quantity that `--fail-above` compares: the `ratio` to the baseline of the same run, or the `cost`, which
-        also rises where the machine is slower today.
+        Quantity that `--fail-above` compares: `ratio`, to the baseline of the same run, or `cost`, which also rises if
+        the machine is slower today; default: `ratio`.
     across_machines
-        Compare two runs row by row, even though they were measured on different machines.
+        Compare two runs row by row, even if they were measured on different machines.
     output
-        A file to write the comparison of machines to, as one self-contained page. An existing file is replaced.
+        File for the comparison of machines, as one self-contained HTML page; an existing file is replaced.
     parquet
-        A file to write a row for each toll of each run to; needs pyarrow.
+        File for a table with a row for each toll of each run, such as `tolls.parquet`. Needs pyarrow.
     """
     layout = layout_of(format, markdown=markdown, json=json)
     above = None if fail_above is None else read_share("--fail-above", fail_above, most=None)

@@ -29,7 +29,7 @@ class Check:
 
 
 def doctor(*, self_test: bool = True) -> ExitStatus:
-    """Look whether this machine is fit for measuring, and run the self-test.
+    """Check whether this machine is fit for measuring, and run the self-test.
 
     tollbar doctor
     tollbar doctor --no-self-test
@@ -37,7 +37,7 @@ def doctor(*, self_test: bool = True) -> ExitStatus:
     Parameters
     ----------
     self_test
-        Measure the study `self-test`, some ten seconds: ×2.00 must come out as ×2.00.
+        Measure the study `self-test`, about 10 s: a known ratio of ×2.00 must be measured as ×2.00. Default: on.
     """
     status = ExitStatus.DONE
     # Findings are printed at once, so that a slow check is visibly in progress.

@@ -26,9 +26,9 @@ def list_(
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
-    """Show what there is: studies, families, choices, settings, threats, policies, providers, servers or sources.
+    """List studies, families, choices, settings, threats, policies, providers, servers or sources.
 
-    Sources are the published comparisons that studies try again.
+    Sources are published comparisons whose claims the studies measure again.
 
     tollbar list studies
     tollbar list choices digest
@@ -38,9 +38,10 @@ def list_(
     Parameters
     ----------
     what
-        What to list.
+        `studies`, `families`, `choices`, `settings`, `threats`, `policies`, `providers`, `servers` or `sources`;
+        default: `studies`.
     family
-        The one family of which choices, settings, threats or policies are listed; default: all families.
+        Family whose choices, settings, threats or policies are listed, such as `digest`; default: all families.
     """
     rows = {"studies": _studies, "families": _families, "servers": _servers, "sources": _sources}
     by_family = {

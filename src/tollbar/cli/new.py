@@ -14,9 +14,9 @@ from tollbar.report import terminal
 
 
 def new(family: str, /, *, to: Annotated[Path | None, Parameter(name="--output")] = None) -> ExitStatus:
-    """Write a study of your own to begin with, with a comment beside every key.
+    """Write a study file to start from, with a comment for every key.
 
-    It runs as it is; what is behind a `#` is as by default.
+    It can be run unchanged. Keys behind a `#` have their default.
 
     tollbar new digest
     tollbar new tls --output my-study.toml
@@ -24,9 +24,9 @@ def new(family: str, /, *, to: Annotated[Path | None, Parameter(name="--output")
     Parameters
     ----------
     family
-        What kind of choice: `tollbar list families` shows them.
+        Family of the study's choices, such as `digest` (`tollbar list families`).
     to
-        The file to write; default: standard output.
+        File to write, such as `my-study.toml`; it must not exist yet. Default: standard output.
     """
     text = study.begun(family)
     if to is None:

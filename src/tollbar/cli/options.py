@@ -37,44 +37,45 @@ from tollbar.study.plan import Plan
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a run can be told beside its studies. A plan takes all of it, and makes and measures nothing."""
+    """Options of a run. `tollbar plan` accepts all of them, and writes and measures nothing."""
 
     blocks: int | None = None
-    """Blocks to measure instead of the study's own. Adding blocks to a finished run is paid for
-    with wider intervals, because it has been looked at."""
+    """Number of blocks to measure, such as `40`; default: the study's own. Blocks added to a finished run widen its
+    intervals, because its result has been looked at."""
     precision: str | None = None
-    """Add blocks until every toll's interval is at most so wide to either side (`2%`), or the time is over."""
+    """Add blocks until every toll's interval is at most this wide to either side, such as `2%`, or `--for` is over."""
     for_: For = None
-    """How long each study may take to reach the precision (`5min`); default: four times what its blocks take."""
+    """Time limit of each study for `--precision`, such as `5min`; default: four times the time of its blocks."""
     seed: Seed = None
     library: Libraries = ()
     runs: RunsFolder = Path("runs")
     resume: Path | None = None
-    """A run to go on with, instead of a new one. What only the command line says of a server of your own
-    is said again."""
+    """Run to continue, such as `runs/2026-…`; default: a new run. Pass `--server-pid` and `--i-own-this-server`
+    again."""
     roles: Annotated[tuple[str, ...], Parameter(negative="")] = ()
-    """Machines where the parts of a server run: `web=ADDRESS,database=ADDRESS,directory=ADDRESS`, reached by ssh, or
-    `ROLE=ADDRESS by COMMAND`, which runs a command there. `client=ADDRESS` is this machine's own; a machine with
-    several directories has as many addresses, `directory=ADDRESS+ADDRESS`. It takes the place of all that a study
-    says in `[roles]`."""
+    """Machines for the parts of a server, reached by ssh, such as `web=192.0.2.7,database=192.0.2.8`; default: the
+    study's `[roles]`, or this machine. `ROLE=ADDRESS by COMMAND` uses another command than ssh. `client=ADDRESS` is the
+    address of this machine. Several directories on one machine need an address each:
+    `directory=192.0.2.9+192.0.2.10`."""
     url: str | None = None
-    """A server of your own. Anything but this machine's loopback is refused unless you name its host again."""
+    """URL of your own server, such as `https://localhost:8443/path`. A host other than this machine needs
+    `--i-own-this-server`."""
     against: str | None = None
-    """The URL of another server of yours, measured beside the `--url`, which is compared with it."""
+    """URL of a second server of yours, such as `http://localhost:8080/`; the `--url` is compared with it."""
     server_pid: Annotated[tuple[int, ...], Parameter(negative="")] = ()
-    """A process of your server, on this machine: what it and all below it pay is then the cost, and not what
-    the client pays. Which URL it serves is found by where it listens. May be given again."""
+    """Process id of your server on this machine, such as `4711`. The cost is then the CPU time of this process and its
+    children; default: the client's CPU time. The listening port shows which URL it serves. Repeatable."""
     resumption: Resumption = "none"
-    """`ticket` has clients of the `--url` offer the session that the server gave them on their last connection. With
-    `none` each connection has a full handshake."""
+    """`ticket`: clients of the `--url` offer the session of their last connection. `none`: each connection has a full
+    handshake. Default: `none`."""
     users: Annotated[tuple[int, ...], Parameter(negative="")] = DEFAULT_USERS
-    """How many users at a time ask the `--url`. May be given again."""
+    """Number of concurrent users of the `--url`, such as `16`. Repeatable; default: 1 and 8."""
     i_own_this_server: Annotated[tuple[str, ...], Parameter(negative="")] = ()
-    """The host of the `--url`, once more: the load is for a server that is yours. May be given again,
-    for that of `--against`."""
+    """Host of the `--url` or `--against`, such as `test.example.org`, to confirm that the server is yours.
+    Repeatable."""
     json: AsJson = False
     report: bool = True
-    """Write `report.html` into the run's directory."""
+    """Write `report.html` into the run's directory; default: on."""
 
     def __post_init__(self) -> None:
         if self.blocks is not None:
@@ -84,16 +85,19 @@ class Options:
         for pid in self.server_pid:
             check_number("--server-pid", pid, limits.PROCESS)
         if self.for_ is not None and self.precision is None:
-            raise TollbarError("`--for` is how long a `--precision` may take, and there is none")
+            raise TollbarError(
+                "`--for` needs `--precision`", hint="for example `tollbar run --precision 2% --for 5min`"
+            )
         if self.precision is not None:
             read_precision(self.precision)
         if self.for_ is not None:
             read_seconds("--for", self.for_)
         if self.against is not None and self.url is None:
-            raise TollbarError("`--against` is compared with a `--url`, and there is none")
+            hint = "for example `--url https://localhost:8443/ --against http://localhost:8080/`"
+            raise TollbarError("`--against` needs `--url`", hint=hint)
         if self.resumption != "none" and self.url is None:
-            hint = "a study varies `resumption` itself, as in `tollbar ask tls tls-1.3 resumption=none,ticket`"
-            raise TollbarError("`--resumption` needs a `--url`", hint=hint)
+            hint = "without your own server, for example `tollbar ask tls tls-1.3 resumption=none,ticket`"
+            raise TollbarError("`--resumption` needs `--url`", hint=hint)
 
 
 DEFAULTS = Options()
@@ -137,8 +141,8 @@ def places_for(asked: Sequence[Study], options: Options) -> tuple[RoleMachine, .
     for one in others:
         if one.places != first.places:
             raise TollbarError(
-                f"`roles`: the studies {first.name} and {one.name} say different ones, and a run has the same for all",
-                hint="run them one by one, or say --roles",
+                f"the studies {first.name} and {one.name} have different `[roles]`; all studies of a run need the same",
+                hint="run them one by one, or pass `--roles`, for example `--roles web=192.0.2.7`",
             )
     return first.places
 
@@ -147,7 +151,7 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
     """Return the studies of a resumed run, with their new number of blocks and their servers."""
     if studies or options.url:
         what = "the studies" if studies else "`--url` and `--against`"
-        raise TollbarError("a run that is resumed has its studies already", hint=f"leave {what} out")
+        raise TollbarError(f"`--resume` takes its studies from the run; {what} cannot be given", hint=f"remove {what}")
     said = results.about(directory)
     try:
         found = results.studies(directory, to_measure=True)
@@ -155,7 +159,9 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
         if said["command"][1:2] != ["upgrade"]:
             raise
         # Servers that it fetched are servers of the cache, which only the command itself makes known.
-        raise TollbarError(error.what, where=error.where, hint="ask `tollbar upgrade` again") from error
+        raise TollbarError(
+            error.what, where=error.where, hint="repeat the `tollbar upgrade` command as a new run"
+        ) from error
     already = {one.name: said["studies"][one.name]["blocks"] for one in found}
     asked = tuple(
         replace(one, measure=replace(one.measure, blocks=max(already[one.name], options.blocks or 0))) for one in found
@@ -173,7 +179,9 @@ def read_share(option: str, said: str, most: float | None = 1.0) -> float:
     except ValueError as error:
         raise TollbarError(str(error), where=f"{option} {units.quoted(said)}") from error
     if share <= 0 or (most is not None and share >= most):
-        raise TollbarError("a share above nothing, as in 2%", where=f"{option} {units.quoted(said)}")
+        upper = "" if most is None else f" and less than {most * 100:.0f} %"
+        what = f"must be greater than 0 %{upper}, for example `2%`"
+        raise TollbarError(what, where=f"{option} {units.quoted(said)}")
     return share
 
 
@@ -218,6 +226,10 @@ def write_anew(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise TollbarError("is there already", where=str(path), hint="name another file") from error
+        raise TollbarError(
+            "the file already exists and is not overwritten",
+            where=str(path),
+            hint="name another file, for example `my-study-2.toml`",
+        ) from error
     except OSError as error:
         raise TollbarError(f"cannot be written: {error.strerror}", where=str(path)) from error

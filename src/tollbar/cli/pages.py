@@ -24,7 +24,7 @@ def page(name: str, place: str, epilogue: str) -> str:
     found = next(node for node in _body(module) if isinstance(node, ast.FunctionDef) and node.name == function)
     about, _, said = dedent(f"    {ast.get_docstring(found, clean=False)}").partition("Parameters\n----------\n")
     texts = dict(re.findall(r"^(\w+)\n((?:    .*\n?)+)", said, re.MULTILINE))
-    parameters = [*_parameters(found, texts), ("--help, -h", "This page.")]
+    parameters = [*_parameters(found, texts), ("--help, -h", "Print this page.")]
     width = min(get_terminal_size().columns, WIDEST)
     shown = [_entry(text, " ".join(meaning.split()), width) for text, meaning in parameters]
     words = " ".join(text for text, _ in parameters if not text.startswith("-"))

@@ -11,9 +11,9 @@ from tollbar.report import terminal
 
 
 def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
-    """Show what would run, and how long it would take. Nothing is measured.
+    """Print the cells and the estimated time of a run, without measuring.
 
-    It takes all that `tollbar run` takes, and asks a server of your own once.
+    Takes the options of `tollbar run`. It sends one request to your own server (`--url`).
 
     tollbar plan
     tollbar plan digests --blocks 40
@@ -24,7 +24,7 @@ def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
     Parameters
     ----------
     studies
-        Names of studies or sets, TOML files, or folders of such files; default: `quick`.
+        Names of studies or sets (`tollbar list studies`), TOML files, or folders of such files; default: `quick`.
     """
     if options.resume is not None:
         asked = resumed(options.resume, studies, options)

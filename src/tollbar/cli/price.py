@@ -57,10 +57,11 @@ def price(
     runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Judge an inventory of cryptography by policies, and price what must be replaced.
+    """Judge a cryptographic inventory by policies, and price the replacements.
 
-    The inventory is a CycloneDX document, version 1.6 or 1.7, in JSON, of at most 32 MiB. Each asset is a choice that
-    Tollbar knows, or it says why not. What breaks a policy is set beside the cheapest that meets all of them.
+    The inventory is a CycloneDX document, version 1.6 or 1.7, in JSON, of at most 32 MiB. Each asset is mapped to a
+    choice that Tollbar knows, or the reason is printed. An asset that breaks a policy is compared with the cheapest
+    choice that meets all policies.
 
     tollbar price cbom.json --policy tr-02102-2026-01 --run runs/2026-11-21-101500-set
     tollbar price cbom.json --policy cnsa-2.0-2024-12 --policy asvs-level-2-5.0.0 --for 40s
@@ -70,15 +71,14 @@ def price(
     Parameters
     ----------
     file
-        The inventory; `-` reads it from standard input.
+        Inventory, such as `cbom.json`; `-` reads standard input.
     policy
-        What the assets are to meet: a name, the newest edition unless one is named, or a file of your own. May be given
-        again: all of them are to be met.
+        Policy that must be met: a name (its newest edition, unless you name one) or your own TOML file. Repeatable.
     for_
-        About how long to measure what is to be replaced and in no run: 20 seconds if no run is named, else `0s`,
-        nothing. Where the time is short, only replacements in the best standing are measured.
+        Approximate measuring time for costs that no `--run` has, such as `40s`; default: 20 s, or `0s` (nothing) with
+        `--run`. If the time is short, only replacements in the best standing are measured.
     fail
-        End with status 1 where an asset breaks a policy, for continuous integration.
+        End with status 1 if an asset breaks a policy, for continuous integration.
     """
     today = date.today()
     then = today if on is None else day(on)

@@ -40,13 +40,13 @@ def run(
     nodes: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     simulate: int | None = None,
 ) -> ExitStatus:
-    """Measure, judge and report.
+    """Measure studies, judge the result and write a report.
 
     tollbar run                         the set `quick`, about a minute
     tollbar run digests                 one study, whole
     tollbar run my-study.toml --json    yours, as one JSON document
     tollbar run digests --library ./libcrypto.so.3
-    tollbar run --resume runs/2026-…    go on where a run was stopped
+    tollbar run --resume runs/2026-…    continue a run that was stopped
     tollbar run --resume runs/2026-… --blocks 40
     tollbar run --url https://localhost:8443/path --users 1 --users 16
     tollbar run sign-in-today --roles web=192.0.2.7,database=192.0.2.8
@@ -56,13 +56,14 @@ def run(
     Parameters
     ----------
     studies
-        Names of studies or sets (`tollbar list studies`), or TOML files; default: `quick`.
+        Names of studies or sets (`tollbar list studies`), TOML files, or folders of such files; default: `quick`.
     on
-        A cluster on each of whose nodes the whole run is made: `ray`, that which runs here, or `ray:HOST:PORT`.
+        Cluster to measure on, the whole run on each node: `ray` for the cluster of this machine, or `ray:HOST:PORT`;
+        default: this machine only.
     nodes
-        Only nodes with this label, as in `tollbar.io/role=web`. May be given again.
+        Label that a node must have, such as `tollbar.io/role=web`. Repeatable; default: all nodes.
     simulate
-        Make up a cluster of so many nodes on this machine, to try what runs on a real one.
+        Number of nodes to simulate on this machine, such as `2`, to try a run before you use a real cluster.
     """
     if on is not None or nodes or simulate is not None or (options.resume and is_file(options.resume / FLEET)):
         # Imported here because only users with a cluster need it.

@@ -27,7 +27,7 @@ def judge(
     markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> ExitStatus:
-    """Judge a run again, without measuring.
+    """Judge a finished run again, without measuring.
 
     tollbar judge runs/2026-11-21-101500-digests --all
     tollbar judge runs/2026-11-21-101500-digests --markdown
@@ -35,9 +35,9 @@ def judge(
     Parameters
     ----------
     run
-        A run's directory.
+        Directory of a run, such as `runs/2026-11-21-101500-digests`.
     all
-        Show every row.
+        Print every row; default: at most 24 rows of each study.
     """
     layout = layout_of(format, markdown=markdown, json=json)
     judged = judged_run(run)
@@ -49,7 +49,7 @@ def judge(
 
 
 def report(run: Path, /, *, to: Annotated[Path | None, Parameter(name="--output")] = None) -> ExitStatus:
-    """Write a run's report again.
+    """Write the HTML report of a finished run again.
 
     tollbar report runs/2026-11-21-101500-digests
     tollbar report runs/2026-11-21-101500-digests --output digests.html
@@ -57,9 +57,10 @@ def report(run: Path, /, *, to: Annotated[Path | None, Parameter(name="--output"
     Parameters
     ----------
     run
-        A run's directory.
+        Directory of a run, such as `runs/2026-11-21-101500-digests`.
     to
-        Where to; default: `report.html` in the run's directory.
+        File to write, such as `digests.html`; an existing file is replaced. Default: `report.html` in the run's
+        directory.
     """
     path = reporting.write(judged_run(run), to)
     terminal.stdout().print(one_line(str(path)), markup=False, soft_wrap=True)
@@ -74,7 +75,7 @@ def export(
     format: Literal["csv", "json", "markdown", "parquet"] = "csv",
     to: Annotated[Path | None, Parameter(name="--output")] = None,
 ) -> ExitStatus:
-    """Write out every chunk of a run as it was measured, or what was found of each cell.
+    """Export the chunks or the cells of a run as CSV, JSON, Markdown or Parquet.
 
     tollbar export runs/2026-11-21-101500-digests > chunks.csv
     tollbar export runs/2026-11-21-101500-digests --per cell --format markdown
@@ -83,14 +84,14 @@ def export(
     Parameters
     ----------
     run
-        A run's directory.
+        Directory of a run, such as `runs/2026-11-21-101500-digests`.
     per
-        A row for each chunk; or for each cell: its cost, ratio, interval, verdict and standing.
+        `chunk`: a row for each chunk, as measured. `cell`: a row for each cell with its cost, ratio, interval, verdict
+        and standing. Default: `chunk`.
     format
-        CSV, JSON and Markdown (of cells) go to standard output unless `--output` is given; Parquet needs that, and
-        pyarrow.
+        `csv`, `json`, `markdown` (cells only) or `parquet` (needs `--output` and pyarrow); default: `csv`.
     to
-        The file to write.
+        File to write, such as `chunks.parquet`; an existing file is replaced. Default: standard output.
     """
     if per == "cell":
         from tollbar.report.document import cell_rows

@@ -29,12 +29,13 @@ def show(
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
-    """Show one cell of a study, its task, configuration and known answers; or what a published source says.
+    """Show one cell of a study, or a published source and its claims.
 
-    Without words, a study's cells are listed. A cell is named by words of its line, as many as tell it apart.
+    For a study without words, its cells are listed. For a cell, its task, configuration and known answers are printed.
+    Words select a cell: give enough of its line to distinguish it.
 
-    A source is a published comparison (`tollbar list sources`). Its page has all that it says beside what a run has
-    measured of it. Where a study has the same name, its cells stand before the page.
+    A source is a published comparison (`tollbar list sources`). Its page lists its claims next to the results of a
+    run. If a study has the same name, its cells are printed before the page.
 
     tollbar show digests
     tollbar show digests md5 3.0 4096 native
@@ -46,14 +47,14 @@ def show(
     Parameters
     ----------
     name
-        A study's name, a TOML file, or a source's name.
+        Name of a study or a source, or a TOML file.
     words
-        Words that occur in the cell's line.
+        Words in the cell's line, such as `md5 4096`.
     toml
-        Print the study itself, as its file has it: a beginning for one of your own.
+        Print the study's file, for example to edit a copy of it.
     of
-        The run that a source's page is of, and the page alone; default: the last one under `runs` that measured any of
-        its studies.
+        Run whose results the source's page shows, without the study's cells; default: the latest run under `runs` that
+        measured one of the source's studies.
     """
     source = study.sources().get(name)
     if source is None and not study.is_named(name):

@@ -49,11 +49,10 @@ def size(
     runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Say how many cores, machines and bytes a mix of work takes, by measured costs.
+    """Calculate the cores, machines and bytes that a mix of work needs, from measured costs.
 
-    The mix is a TOML file: its terms are rates of cells (docs/size.md). The lab measures the terms that no named
-    run has, and keeps them as a run. For a term without a cost the command prints the question that measures it, with
-    status 1.
+    The mix is a TOML file; its terms are rates of cells (docs/size.md). Terms that no `--run` has are measured, and
+    kept as a run. If a term has no cost, the command prints the question that measures it, and the exit status is 1.
 
     tollbar size mix.toml
     tollbar size mix.toml --for 0s
@@ -63,14 +62,14 @@ def size(
     Parameters
     ----------
     file
-        The mix.
+        Mix of work, such as `mix.toml`.
     run
-        A run whose costs are used. May be given again; all of one machine.
+        Run whose costs are used, such as `runs/2026-11-21-101500-ask`. Repeatable; all runs must be of one machine.
     check
-        Have the load client ask for each term that servers perform, and set predicted and measured CPU side by side.
+        Send load to each term that a server performs, and compare its predicted CPU time with the measured one.
     for_
-        About how long to measure missing terms, and again for a `--check`; default: 90 s. `0s` measures nothing: the
-        command lists what to measure.
+        Approximate measuring time of missing terms, such as `40s`, and again of a `--check`; default: 90 s. `0s`
+        measures nothing and lists the missing terms.
     """
     within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
     if check and not within_s:

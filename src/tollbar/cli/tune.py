@@ -35,10 +35,10 @@ def tune(
     provider: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Find the parameters of a password hash that take a given time with so many at once.
+    """Find password-hash parameters for a target time at a given concurrency.
 
-    The limits of this process's control group are read. What is proposed was itself measured with so many at once,
-    meets the policies, and stands in the order of what an attacker gets of it. Status 1: nothing was found.
+    The limits of this process's control group apply. Each proposal is measured at this concurrency and meets the
+    policies; proposals are ordered by the cost of an attack. Status 1: no parameters were found.
 
     tollbar tune password-hash --within 250ms --at-once 8
     tollbar tune password-hash argon2id scrypt --within 250ms --at-once 8 --memory 512MiB
@@ -49,19 +49,20 @@ def tune(
     family
         `password-hash`: no other family has parameters that set its cost.
     choices
-        Those to tune: `argon2id`, `scrypt`, `bcrypt`, `pbkdf2-sha-256`, `pbkdf2-sha-512`, `pbkdf2-sha-1`; default: all.
+        Choices to tune: `argon2id`, `scrypt`, `bcrypt`, `pbkdf2-sha-256`, `pbkdf2-sha-512`, `pbkdf2-sha-1`; default:
+        all.
     within
-        How long one hash may take (`250ms`), elapsed, while so many are under way.
+        Longest elapsed time of one hash at this concurrency, from 1 ms to 60 s, such as `250ms`. Required.
     at_once
-        How many are under way; default: one for each core.
+        Number of hashes at the same time, such as `8`; default: one for each core.
     memory
-        What all of them may take together (`512MiB`); default: what is free here.
+        Memory limit of all hashes together, such as `512MiB`; default: the free memory of this machine.
     policy
-        What the parameters must meet: a name or a file, again for more; default: the newest of OWASP's password
-        storage.
+        Policy that must be met: a name (its newest edition, unless you name one) or your own TOML file. Repeatable;
+        default: the newest OWASP password storage policy.
     provider
-        Whose code hashes (`libcrypto`, `rustcrypto`, `runner:./mine`), again for more; the fastest is taken.
-        Default: the engine's own and the system's libcrypto.
+        Provider of the hash: `libcrypto`, `rustcrypto` or `runner:./mine`. Repeatable; the fastest is used. Default:
+        the engine's own and the system's libcrypto.
     """
     if family in ALGORITHMS:
         # The one family that can be tuned goes without saying.

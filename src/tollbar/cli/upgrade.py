@@ -38,10 +38,10 @@ def upgrade(
     runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Set two builds of a library, server or runtime side by side: what became dearer, cheaper, new or gone?
+    """Compare two builds of a library, server or runtime: costs that changed, operations new or gone.
 
-    What TLS, a password hash or a key costs by default is taken apart: what the library changes, and what its new
-    defaults do. All on one core.
+    The costs of TLS, a password hash or a key by default are split: the change by the library, and the change by its
+    new defaults. All is measured on one core.
 
     tollbar upgrade libcrypto libcrypto:psycopg
     tollbar upgrade libcrypto pycurl==7.49.0 tls --for 100s
@@ -53,19 +53,19 @@ def upgrade(
     Parameters
     ----------
     old
-        A build: a libcrypto by its name (`tollbar list providers`), a file or a folder, a Debian package, a wheel, a
-        Node or a Go with its version. They are fetched and verified by apt, pip, npm or go, kept in the cache, and
-        never installed.
+        Build: the name of a libcrypto (`tollbar list providers`), a file or folder, or a Debian package, wheel, Node
+        or Go with its version, such as `node@20.18.0`. Packages are fetched and verified by apt, pip, npm or go, kept
+        in the cache, and never installed.
     new
-        Another build of the same thing.
+        Another build of the same thing, such as `node@22.11.0`.
     families
-        What is asked of both, of a libcrypto for example digest, cipher, mac, password-hash, signature, key-exchange,
-        rsa-api, tls; default: all that it is used for.
+        Families to measure, for a libcrypto such as digest, cipher, mac, password-hash, signature, key-exchange,
+        rsa-api, tls; default: all that the build is used for.
     fail_above
-        A share, such as 5%: end with status 1 if a row became dearer by more, its whole interval beyond it, or is gone;
-        with status 3 if no row could have shown it.
+        Largest accepted increase, such as `5%`. The status is 1 if a row rose by more, its whole interval beyond it,
+        or is gone. It is 3 if no row could have shown it.
     for_
-        About how long to measure, all families together; default: 2 min.
+        Approximate measuring time of all families together, such as `100s`; default: 2 min.
     """
     within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
     if within_s == 0:

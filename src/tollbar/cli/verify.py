@@ -30,7 +30,7 @@ def verify(
     runner: Path | None = None,
     json: AsJson = False,
 ) -> ExitStatus:
-    """Prove every cell both ways: known answers met, wrong things refused. Nothing is measured.
+    """Check that every cell meets known answers and refuses wrong inputs, without measuring.
 
     tollbar verify
     tollbar verify signatures --library ./libcrypto.so.3
@@ -39,9 +39,10 @@ def verify(
     Parameters
     ----------
     studies
-        Names of studies or sets, or TOML files; default: `quick`.
+        Names of studies or sets (`tollbar list studies`), TOML files, or folders of such files; default: `quick`.
     runner
-        A program to hold against the runner contract, in everything that it offers (docs/runners.md).
+        Program to check against the runner contract, in everything that it offers (docs/runners.md), such as
+        `./my-runner`.
     """
     if runner is not None and studies:
         raise TollbarError("a runner is verified in what it offers itself", hint="leave the studies out")
