@@ -36,7 +36,7 @@ def _planned(*studies: Study) -> Plan:
 MISTAKES = {
     "a misspelt family": ("dgest sha-256", "no such family: `dgest`", "`digest`"),
     "a choice instead of the family": ("sha-256 blake3", "is a choice of digest", "tollbar ask digest sha-256 blake3"),
-    "no choice": ("digest", "which choice of digest?", "sha-256"),
+    "no choice": ("digest", "needs a choice of digest", "sha-256"),
     "a misspelt choice": ("digest sha265", "no such choice of digest: `sha265`", "`sha-256`"),
     "a choice of another family": ("digest aes-128-gcm", "no such choice", "a choice of cipher"),
     "a setting's value": ("tls tls-1.3 x25519mlkem768", "no such choice", "`key-exchange=x25519mlkem768`"),
@@ -51,45 +51,61 @@ MISTAKES = {
     "a misspelt server": ("tls tls-1.3 server=ngin", "no such server: `ngin`", "`nginx`"),
     "a misspelt operation": ("signature ed25519 op=sing", "no such op: `sing`", "`sign`"),
     "half a unit": ("digest md5 bytes=4K", "`4 KB` (4,000 B) or `4 KiB` (4,096 B)", None),
-    "no unit": ("digest md5 bytes=4096", "say the unit, `4096 B` or `4096 KiB`", "type `bytes=4096B`"),
-    "no unit of a size": ("mac hmac-sha-256 size=64", "say the unit, `64 B` or `64 KiB`", "type `size=64B`"),
+    "no unit": (
+        "digest md5 bytes=4096",
+        "`4096` needs a unit, for example `4096 B` or `4096 KiB`",
+        "type `bytes=4096B`",
+    ),
+    "no unit of a size": (
+        "mac hmac-sha-256 size=64",
+        "`64` needs a unit, for example `64 B` or `64 KiB`",
+        "type `size=64B`",
+    ),
     "memory without a unit": ("password-hash argon2id memory=46", "`46 MiB` or `46 KiB`", "type `memory=46MiB`"),
     "memory as in a hash string": ("password-hash argon2id m=65536", "`65536 KiB` or `65536 MiB`", "`m=65536KiB`"),
     "a unit in small letters": ("digest md5 bytes=4kb", "did you mean `4 KB`?", "type `bytes=4KB`"),
     "a unit in words": ("digest md5 bytes=64bytes", "did you mean `64 B`?", "type `bytes=64B`"),
-    "thousands apart": ("password-hash pbkdf2-sha-256 iterations=600,000", "is 2 values", "type `iterations=600000`"),
-    "thousands apart without a unit": ("digest md5 bytes=4,096", "`4,096` is 2 values", "type `bytes=4096B`"),
+    "thousands apart": (
+        "password-hash pbkdf2-sha-256 iterations=600,000",
+        "is read as 2 values",
+        "type `iterations=600000`",
+    ),
+    "thousands apart without a unit": ("digest md5 bytes=4,096", "`4,096` is read as 2 values", "type `bytes=4096B`"),
     "choices apart by commas": (
         "digest sha-256,blake3",
         "no such choice",
-        "blanks part choices, and commas values: `sha-256 blake3`",
+        "separate choices by spaces: `sha-256 blake3`",
     ),
-    "no memory": ("password-hash argon2id memory=0B", "too small: 8 KiB at least", None),
-    "a cost that would take hours": ("password-hash bcrypt cost=31", "too large: 18 at most", None),
-    "no number": ("password-hash pbkdf2-sha-256 iterations=600k", "not a whole number", None),
-    "no power of two": ("password-hash scrypt n=100000", "not a power of two, as `2^16`", None),
+    "no memory": ("password-hash argon2id memory=0B", "too small; it must be at least 8 KiB", None),
+    "a cost that would take hours": ("password-hash bcrypt cost=31", "too large; it must be at most 18", None),
+    "no number": ("password-hash pbkdf2-sha-256 iterations=600k", "must be a whole number", None),
+    "no power of two": ("password-hash scrypt n=100000", "must be a power of two, for example `2^16`", None),
     "no value": ("digest md5 bytes=64B,", "a value is missing", "bytes=4KiB"),
-    "no number of threads": ("digest md5 threads=two", "`two` is not a number of threads", "`threads=1,2`"),
-    "more threads than cores": ("digest md5 threads=4096", "4096 threads take a core each", "up to `threads="),
-    "users without a server": ("digest md5 users=8", "users need a server", "server=embedded"),
+    "no number of threads": (
+        "digest md5 threads=two",
+        "`two` must be a whole number of threads above 0",
+        "`threads=1,2`",
+    ),
+    "more threads than cores": ("digest md5 threads=4096", "4096 threads take a core each", "at most `threads="),
+    "users without a server": ("digest md5 users=8", "`users` needs a server", "server=embedded"),
     "users of a family that has none": (
         "storage plaintext aes-256-gcm server=postgresql users=8",
-        "has no users",
+        "has no load",
         None,
     ),
-    "nothing but what does nothing": ("digest none", "nothing is compared with `none`", "another choice of digest"),
-    "users in words": ("tls tls-1.3 users=eight", "not a number of users", "users=1,8"),
-    "a rate without a unit": ("tls tls-1.3 rate=200", "say the unit", None),
-    "a share above one": ("web-auth jwt verified=cached hit-share=1.5", "say the unit", None),
-    "a share that is not whole": ("web-auth jwt verified=cached hit-share=0.995", "not a whole share", None),
+    "nothing but what does nothing": ("digest none", "`none` alone cannot be compared", "another choice of digest"),
+    "users in words": ("tls tls-1.3 users=eight", "must be a whole number of users", "users=1,8"),
+    "a rate without a unit": ("tls tls-1.3 rate=200", "needs a unit", None),
+    "a share above one": ("web-auth jwt verified=cached hit-share=1.5", "needs a unit", None),
+    "a share that is not whole": ("web-auth jwt verified=cached hit-share=0.995", "must be a whole percentage", None),
     "a time to live that is over first": (
         "web-auth jwt verified=cached time-to-live=5",
-        "too small: 60 at least",
+        "too small; it must be at least 60",
         None,
     ),
     "one setting twice": ("digest md5 bytes=64B bytes=4KiB", "`bytes` is given twice", "bytes=64B,4KiB"),
     "one choice twice": ("digest sha-256 sha-256", "the choice `sha-256` is given twice", "self-test"),
-    "one choice in two spellings": ("digest sha-256 SHA256", "twice, as `sha-256` and `SHA256`", "name it once"),
+    "one choice in two spellings": ("digest sha-256 SHA256", "twice, as `sha-256` and `SHA256`", "remove one"),
     "one value twice": ("tls tls-1.3 certificate=rsa-2048,RSA2048", "`rsa-2048` is given twice", "each value once"),
     "one size twice": ("digest md5 bytes=4KiB,4096B", "`4KiB` is given twice, as `4KiB` and `4096B`", "once"),
     "an algorithm of any key size": ("signature RS256", "no such choice", "`rsa-2048` or `rsa-3072` or `rsa-4096`"),
@@ -99,7 +115,7 @@ MISTAKES = {
         "tollbar ask digest sha-256 blake3",
     ),
     "a value in another spelling": ("tls tls-1.3 AES256-GCM", "no such choice", "`cipher=aes-256-gcm`"),
-    "a choice with a name": ("digest choice=md5", "a choice stands by itself", "tollbar ask digest md5"),
+    "a choice with a name": ("digest choice=md5", "a choice must be given without `choice=`", "tollbar ask digest md5"),
 }
 
 
@@ -298,11 +314,11 @@ def test_a_baseline_that_cannot_be_measured_is_said(tollbar: Tollbar) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "which family?"),
+        ([], "needs a family and its choices"),
         (["digest", "sha255"], "did you mean `sha-256`"),
-        (["digest", "md5", "bytes=4K"], "say the unit"),
-        (["digest", "md5", "sha-1", "--for", "20"], "say the unit"),
-        (["digest", "md5", "sha-1", "lookup=implicit"], "means nothing to any cell"),
+        (["digest", "md5", "bytes=4K"], "needs a unit"),
+        (["digest", "md5", "sha-1", "--for", "20"], "needs a unit"),
+        (["digest", "md5", "sha-1", "lookup=implicit"], "applies to no cell"),
         (["password-hash", "argon2id", "memory=4095GiB"], "takes 4,095 GiB of memory, and"),
         (["password-hash", "argon2id", "memory=64KiB", "lanes=16"], "16 `lanes` need 128 KiB at least"),
         (["web-auth", "jwt", "verified=cached", "cache-entries=4"], "8 `users` need 8 at least, 1 each"),
@@ -323,7 +339,7 @@ def test_a_bad_question_starts_nothing(tollbar: Tollbar, tmp_path: Path, words: 
 @pytest.mark.parametrize("text", ["4K", "4 M", "1 g"])
 def test_half_a_unit_of_size_is_refused(text: str) -> None:
     """K may be 1,000 or 1,024: both are named, neither is guessed."""
-    with pytest.raises(ValueError, match=r"say the unit, `\d [KMG]B` .* or `\d [KMG]iB`"):
+    with pytest.raises(ValueError, match=r"needs a unit, for example `\d [KMG]B` .* or `\d [KMG]iB`"):
         units.size_bytes(text)
 
 

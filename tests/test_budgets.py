@@ -255,17 +255,17 @@ BAD = {
         "`sha-256`",
     ),
     "another unknown choice": ('"blake3"', '"blake4"', "no such choice of digest: `blake4`", "`blake3`"),
-    "a choice with a value": ('"sha-256"               #', '"sha=256"               #', "one value each", ""),
+    "a choice with a value": ('"sha-256"               #', '"sha=256"               #', "must be one value", ""),
     "an unknown setting": ("at-most = 1.5", 'setting = { byts = "4 KiB" }', "no setting `byts`", "`bytes`"),
-    "several values": ("at-most = 1.5", 'setting = { bytes = "4KiB,64B" }', "one value each, not `bytes=4KiB,64B`", ""),
-    "a size without its unit": ("at-most = 1.5", "setting = { bytes = 4096 }", "say the unit", ""),
-    "a setting that is not said": ('"blake3"', '"bytes=4KiB"', "`against` says `bytes`, and `setting` does not", ""),
+    "several values": ("at-most = 1.5", 'setting = { bytes = "4KiB,64B" }', "`bytes=4KiB,64B` must be one value", ""),
+    "a size without its unit": ("at-most = 1.5", "setting = { bytes = 4096 }", "needs a unit", ""),
+    "a setting that is not said": ('"blake3"', '"bytes=4KiB"', "`against` has `bytes`, so `setting` needs it too", ""),
     "a misspelt key": ("at-most", "at-mots", "`budget.hashing.at-mots`: no such key", "`at-most`"),
     "a limit in words": ("at-most = 1.5", 'at-most = "1.5"', "at-most", ""),
     "no limit at all": ("at-most = 1.5", "at-most = 0", "greater than 0", ""),
     "no bound": ("at-most = 1.5", "at-most = inf", "finite", ""),
     "a name that is no file's": ("[budget.hashing]", '[budget."../hashing"]', "budget", ""),
-    "nothing to compare": ('"blake3"', '"sha-256"', "nothing is compared", ""),
+    "nothing to compare": ('"blake3"', '"sha-256"', "alone cannot be compared", ""),
 }
 
 

@@ -111,6 +111,6 @@ def test_a_run_is_not_resumed_by_another_build(
     path.write_text(json.dumps(said))
     refused = tollbar("run", "--resume", fake_runs / "one", "--blocks", "20", "--no-report")
     assert 2 == refused.returncode
-    assert "what is installed has changed since the run began" in refused.stderr
+    assert "installed software has changed since the run began" in refused.stderr
     assert expected in refused.stderr
     assert said == json.loads(path.read_text())

@@ -179,18 +179,18 @@ def test_standings_are_accepted(tollbar: Tollbar, folder: Path) -> None:
 
 
 NOTHING = {
-    "nothing at all": ("", (), "has nothing to check: no `[uses.NAME]` or `[budget.NAME]`"),
+    "nothing at all": ("", (), "has nothing to check; it needs a table `[uses.NAME]` or `[budget.NAME]`"),
     "no uses": (
         BUDGETED := '[budget.a]\nfamily = "spin"\nchoice = "spin-2"\nagainst = "spin-1"\n',
         ("policy",),
         "no `[uses",
     ),
     "no budgets": (USES, ("tolls",), "no `[budget.NAME]`"),
-    "no limit": (BUDGETED, ("tolls",), "has no limit, `at-most`"),
+    "no limit": (BUDGETED, ("tolls",), "needs a limit, for example `at-most = 1.5`"),
     "an unknown policy": (USES.replace("asvs-level-2-5", "asvs-level-2-6"), (), "no such policy"),
     "no such file": (USES, ("policy", "tolbar.toml"), "did you mean `tollbar.toml`?"),
     "a misspelt part": (USES, ("polcy",), "did you mean `policy`?"),
-    "two files": (USES, ("one.toml", "two.toml"), "one file, not 2"),
+    "two files": (USES, ("one.toml", "two.toml"), "2 files are given (one.toml, two.toml)"),
     "no day": (USES, ("policy", "--date", "2030"), "did you mean `2030-01-01`?"),
     "no time": (USES, ("--for", "long"), "--for long"),
     "not TOML": ("[uses", (), "not TOML"),
@@ -349,7 +349,7 @@ def test_policies_are_checked_without_the_judge(folder: Path) -> None:
 REFUSED_USES = {
     "a standing that settings decide": (
         'family = "password-hash"\nchoice = "argon2id"\nstanding = "recommended"',
-        "its standing is decided by lanes and memory and passes",
+        "the standing depends on lanes and memory and passes",
     ),
     "a cell that cannot be": (
         'family = "tls"\nchoice = "tls-1.2"\nsetting = { key-exchange = "x25519mlkem768" }',
@@ -357,7 +357,7 @@ REFUSED_USES = {
     ),
     "a control character": (
         'family = "tls"\nchoice = "tls-1.2\\u202e"',
-        "a control character, U+202E",
+        "the control character U+202E",
     ),
 }
 

@@ -26,18 +26,27 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "policy": (("digest",), {"policy": ("asvs-levl-2",)}, "no such policy: `asvs-levl-2` did you mean `asvs-level-2"),
     "threat": (("digest",), {"threat": ("colision",)}, "no such threat: `colision` did you mean `collision`"),
     "degree": (("digest",), {"threat": ("collision=partl",)}, "`partl` is not how far"),
-    "day": (("digest",), {"on": "2032"}, "`2032` is not a day did you mean `2032-01-01`"),
+    "day": (
+        ("digest",),
+        {"on": "2032"},
+        "`2032` is not a date; it must be written as YYYY-MM-DD did you mean `2032-01-01`",
+    ),
     "coordinate": (("digest", "byts=4KiB"), {}, "no setting `byts` did you mean `bytes`"),
     "choice": (("digest", "sha-265"), {}, "no such choice of digest: `sha-265` did you mean `sha-256`"),
     "time": (("digest",), {"for_": "soon"}, "soon"),
-    "no day": (("digest",), {"on": ""}, "`` is not a day as in `2032-01-01`"),
+    "no day": (
+        ("digest",),
+        {"on": ""},
+        "`` is not a date; it must be written as YYYY-MM-DD for example `--date 2032-01-01`",
+    ),
     "run": (("digest",), {"run": Path("none")}, "not a run"),
     "a run that is measured": (("digest",), {"run": Path("none"), "for_": "20s"}, "nothing is measured"),
     "a combination": (("tls", "tls-1.2", "key-exchange=x25519mlkem768"), {}, "TLS 1.2 has no hybrid groups"),
     "a policy of other families": (
         ("mac",),
         {"policy": ("cnsa",)},
-        "cnsa-2.0-2024-12: the policy has no rule on mac policies that have: asvs-level-1-5.0.0, ",
+        "cnsa-2.0-2024-12: the policy has no rule for the family mac; it needs one policies with "
+        "such rules: asvs-level-1-5.0.0, ",
     ),
     "a level and no edition": (
         ("digest",),
@@ -70,7 +79,7 @@ def test_a_run_answers_by_itself_and_without_the_family_says_what_it_has(
     run = fake_runs / "one"
     command("spin", run=run, layout=Layout(json=True))
     assert "spin" == json.loads(capsys.readouterr().out)["family"]
-    with pytest.raises(TollbarError, match="the run has no signature") as error:
+    with pytest.raises(TollbarError, match="the run has no cells of the family signature") as error:
         command("signature", run=run)
     assert error.value.hint == "it has spin"
     with pytest.raises(TollbarError, match="no row of the run has `choice=spin-5`"):
@@ -163,5 +172,5 @@ def test_a_run_of_load_clients_is_no_run_of_servers(monkeypatch: pytest.MonkeyPa
     of = digests()
     clients = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="client-cpu")))
     monkeypatch.setattr("tollbar.cli.choose.read_run", lambda _: run(clients))
-    with pytest.raises(TollbarError, match="of digest the run has the load client's CPU time alone"):
+    with pytest.raises(TollbarError, match="the run has only the load client's CPU time for digest"):
         command("digest", run=tmp_path)

@@ -440,7 +440,7 @@ BAD = {
     "no threats": (("spin", (), ("collision",), None), "has no threats"),
     "year": (("digest", (), (), "2032"), "`2032-01-01`"),
     "month": (("digest", (), (), "2032-06"), "`2032-06-01`"),
-    "day": (("digest", (), (), "2032-02-30"), "as in `2032-01-01`"),
+    "day": (("digest", (), (), "2032-02-30"), "for example `--date 2032-01-01`"),
 }
 
 

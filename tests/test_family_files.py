@@ -48,7 +48,7 @@ def test_an_operation_that_the_family_has_not_is_refused(tmp_path: Path) -> None
     path.write_text(A_FAMILY.replace('["hash"]', '["hash", "sing"]\nunanswered = ["sing"]'))
     assert ("sing",) == read_family(tmp_path).choices["md5"].unanswered
     path.write_text(A_FAMILY.replace('["hash"]', '["hash"]\nunanswered = ["sing"]'))
-    with pytest.raises(TollbarError, match="the family has no operation `sing`"):
+    with pytest.raises(TollbarError, match="no such operation: `sing`"):
         read_family(tmp_path)
 
 
@@ -95,17 +95,17 @@ BAD = {
     ),
     "no operations": ('operations = ["hash"]', "", "`family.operations` is missing", None),
     "unknown standing": ('"broken"', '"broke"', "`choice.md5.standing`: no such value: `broke`", None),
-    "no standing": ('standing = "broken"', "", "a choice has either a `standing` or `level`s", None),
+    "no standing": ('standing = "broken"', "", "a choice needs either a `standing` or `level`s", None),
     "a standing and levels": (
         "",
         '[[choice.md5.level]]\nstanding = "broken"\nauthority = []\n',
-        "a choice has either a `standing` or `level`s",
+        "a choice needs either a `standing` or `level`s",
         None,
     ),
     "no last level": (
         'standing = "broken"',
         '[[choice.md5.level]]\nat-least = { rounds = 2 }\nstanding = "broken"\nauthority = []\n',
-        "the last `level` is for all below the others",
+        "the last `level` cannot have `at-least`",
         None,
     ),
     "a level of an unknown setting": (
@@ -119,7 +119,7 @@ BAD = {
     "a default out of bounds": (
         "",
         SETTING.format("default = 1\nleast = 2"),
-        "`setting.length.default`: `1` is too small: 2 at least",
+        "`setting.length.default`: `1` is too small; it must be at least 2",
         None,
     ),
     "an unknown setting to break even with": (
@@ -164,10 +164,10 @@ BAD = {
     "like none": (
         'title = "MD5"',
         'title = "MD5"\nlike = "md4"',
-        "`md5.like`: no choice before it is called `md4`",
+        "`md5.like`: `md4` must be a choice above this one",
         None,
     ),
-    "like itself": ('title = "MD5"', 'title = "MD5"\nlike = "md5"', "no choice before it is called `md5`", "none"),
+    "like itself": ('title = "MD5"', 'title = "MD5"\nlike = "md5"', "`md5` must be a choice above this one", "none"),
     "another's metric": ("", '[metric.cpu]\ntitle = "t"\nunit = "s"\n', "`metric.cpu`", None),
 }
 

@@ -261,7 +261,7 @@ def run_of(fleets: Fleets, name: str) -> Path:
 def test_two_nodes_of_ray_on_one_machine_are_refused(place: Path) -> None:
     """They would measure at once on the same cores, into one directory."""
     fleets = begun(place)
-    with pytest.raises(TollbarError, match=r"two nodes of the cluster are one machine: 10\.0\.0\.1"):
+    with pytest.raises(TollbarError, match=r"two nodes of the cluster are on one machine: 10\.0\.0\.1"):
         fleets._join([ClusterNode(name, "same", "10.0.0.1", {}) for name in ("a", "b")])
     # Nothing has begun: its directory is removed.
     assert [] == fleets.fleet.nodes
@@ -367,7 +367,7 @@ def test_labels_choose_nodes() -> None:
     assert [directory] == fleet.chosen([directory, web], both)
     with pytest.raises(TollbarError) as none:
         fleet.chosen([directory, web], {"tollbar.io/role": "wep"})
-    assert "no node of 2 nodes has this label" == none.value.what
+    assert "none of 2 nodes has this label; at least one must" == none.value.what
     assert "tollbar.io/role=web" in str(none.value.hint)
     for wrong in ("web", "=web", "role="):
         with pytest.raises(TollbarError):

@@ -29,10 +29,10 @@ load     = {}
 """
 BAD = {
     ("spin", "--cluster", "rey"): "no such engine: `rey`",
-    ("spin", "--cluster", "ray:nowhere"): "no address of a cluster",
-    ("spin", "--cluster", "ray:127.0.0.1:9"): "no cluster there",
-    ("spin", "--cluster", "ray:a..b:6379"): "no cluster there",
-    ("theirs", "--cluster", "ray"): "`url`: a server of yours is asked from one machine",
+    ("spin", "--cluster", "ray:nowhere"): "must be the address of a cluster",
+    ("spin", "--cluster", "ray:127.0.0.1:9"): "no cluster answers at this address",
+    ("spin", "--cluster", "ray:a..b:6379"): "no cluster answers at this address",
+    ("theirs", "--cluster", "ray"): "`url` cannot be combined with `--cluster`",
     ("spin", "--cluster", "ray", "--simulate", "0"): "from 1 to 16 nodes",
     ("spin", "--cluster", "ray:10.1.2.3:6379", "--simulate", "2"): "has an address of its own",
     ("spin", "--cluster", "ray", "--nodes", "web"): "a label and its value",
@@ -43,7 +43,7 @@ BAD = {
         "ray",
         "--roles",
         "web=10.1.2.3",
-    ): "`--roles`: each node of a fleet measures the whole by itself",
+    ): "`--roles` cannot be combined with `--cluster`",
     ("--url", "http://localhost:1/", "--cluster", "ray"): "is asked from one machine",
     ("--resume", "runs/none", "--cluster", "ray"): "not a fleet",
 }

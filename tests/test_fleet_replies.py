@@ -140,7 +140,7 @@ def test_a_node_with_no_name_is_left_out(place: Path, name: str) -> None:
 
 def test_a_fleet_of_nodes_without_names_does_not_begin(place: Path) -> None:
     fleets = begun(place)
-    with pytest.raises(TollbarError, match="no name of a node: é"):
+    with pytest.raises(TollbarError, match="no node has a usable name: é"):
         fleets._join([ClusterNode("a", "é", "10.0.0.1", {})])
     assert [] == fleets.fleet.nodes
 

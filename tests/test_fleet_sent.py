@@ -43,7 +43,7 @@ def test_a_fleet_with_what_no_fleet_has_is_refused(tmp_path: Path, laid: str) ->
     victim = _in(tmp_path / "elsewhere") / "victim"
     victim.write_text("precious")
     LAID[laid](fleets.directory, victim)
-    with pytest.raises(TollbarError, match=r"is a symbolic link|is neither a file nor a folder"):
+    with pytest.raises(TollbarError, match=r"is a symbolic link|must be a file or a folder"):
         cluster.take_up(fleets.directory)
     assert "precious" == victim.read_text()
 

@@ -66,7 +66,7 @@ def test_a_look_is_noted_in_the_words_of_its_format(run: Path) -> None:
 
 
 def test_it_cannot_be_resumed(run: Path, tollbar: Tollbar) -> None:
-    with pytest.raises(TollbarError, match="a run of format 5 is read, and cannot be resumed"):
+    with pytest.raises(TollbarError, match="has format 5 of an earlier version, which can be read but not resumed"):
         results.reopen(run)
     done = tollbar("run", "--resume", str(run))
     assert 2 == done.returncode

@@ -121,7 +121,7 @@ def test_few_cells_in_all_pairs_are_not_believed(own_run: Path) -> None:
     _repeated(own_run, 110, 12_000)
     assert not why_not_current(own_run)
     _repeated(own_run, 110, 12_001)
-    assert "`judged.json` has more than a comparison reads" in why_not_current(own_run)
+    assert "`judged.json` is too large to compare" in why_not_current(own_run)
     assert "tollbar report" not in reason_of(own_run)
 
 
@@ -137,7 +137,7 @@ def test_a_long_text_that_many_tolls_name_is_not_believed(own_run: Path, where: 
     elif where == "study":
         study["name"] = "x" * 3000
     (own_run / FILE).write_text(json.dumps(kept))
-    assert "`judged.json` has more than a comparison reads" in why_not_current(own_run)
+    assert "`judged.json` is too large to compare" in why_not_current(own_run)
     study["tolls"] = study["tolls"][:500]
     (own_run / FILE).write_text(json.dumps(kept))
     assert not why_not_current(own_run)
@@ -154,7 +154,7 @@ def test_another_run_is_answered_next_to_it(own_run: Path, tmp_path: Path) -> No
 def test_too_large_a_judgement_is_one_line(own_run: Path) -> None:
     (own_run / FILE).write_text(" " * (LARGEST + 1))
     (found,) = compare.read([own_run])
-    assert "`judged.json` is larger than that of any run: 8.0 MiB" in getattr(found, "reason", "")
+    assert "`judged.json` has 8.0 MiB; the limit is " in getattr(found, "reason", "")
 
 
 def test_a_larger_judgement_than_is_read_is_not_kept(own_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

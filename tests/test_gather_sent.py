@@ -86,15 +86,15 @@ HOSTILE: Mapping[str, tuple[Callable[[Path], object], str]] = {
     "another schema": (_schema, "before version 5 of the run format"),
     "no JSON": (lambda run: (run / "run.json").write_text("{"), "cannot be read"),
     "deep JSON": (lambda run: (run / "run.json").write_text("[" * 100_000), "not as Tollbar writes it"),
-    "no run": (lambda run: (run / "run.json").write_text("[]"), "not a run of schema 5"),
+    "no run": (lambda run: (run / "run.json").write_text("[]"), "must have schema 5"),
     "no studies": (lambda run: _said(run, studies=7), "not as Tollbar writes it"),
     "no fingerprint": (lambda run: _said(run, fingerprint="x"), "not as Tollbar writes it"),
-    "a terminal's escape": (lambda run: _said(run, started="\x1b[2J"), "a control character, U+001B"),
-    "a linked database": (_linked, "`results.sqlite` is a symbolic link, which is not followed"),
-    "a linked study": (_linked_study, "is a symbolic link, which is not followed"),
-    "a pipe": (_fifo, "`judged.json` is neither a file nor a folder"),
-    "a large file": (_large, "`studies/digests.toml` is larger than that of any run"),
-    "many large files": (_much, "its files are larger than those of any run"),
+    "a terminal's escape": (lambda run: _said(run, started="\x1b[2J"), "the control character U+001B"),
+    "a linked database": (_linked, "`results.sqlite` is a symbolic link; it must be a file or a folder"),
+    "a linked study": (_linked_study, "is a symbolic link; it must be a file or a folder"),
+    "a pipe": (_fifo, "`judged.json` must be a file or a folder"),
+    "a large file": (_large, "`studies/digests.toml` has "),
+    "many large files": (_much, "its studies and families have"),
     "a cut database": (_cut, "its results are not those that were judged; `tollbar report "),
     "no database": (lambda run: (run / "results.sqlite").unlink(), "its results are not those that were judged"),
     "no text of a study": (lambda run: shutil.rmtree(run / "studies"), "its results are not those that were judged"),
@@ -129,7 +129,7 @@ def test_what_is_kept_by_others_is_checked(own_run: Path) -> None:
     kept = json.loads((own_run / FILE).read_text())
     kept["studies"][0]["question"] = "\x1b]0;title\x07"
     (own_run / FILE).write_text(json.dumps(kept))
-    assert "a control character, U+001B" in reason_of(own_run)
+    assert "the control character U+001B" in reason_of(own_run)
     kept["studies"][0]["tolls"][0][0] = 10**6
     kept["studies"][0]["question"] = "What?"
     (own_run / FILE).write_text(json.dumps(kept))

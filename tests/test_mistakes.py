@@ -34,19 +34,22 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "an argument of none": ("judge runs/a runs/b", ("unexpected argument `runs/b` of `tollbar judge`", "judge --help")),
     "an option of none": ("ask digest sha-256 --frobnicate", ("--frobnicate", "tollbar ask --help")),
-    "a bare time to tune": ("tune argon2id --within 2", ("say the unit, `2 s` or `2 ms`",)),
+    "a bare time to tune": ("tune argon2id --within 2", ("`2` needs a unit, for example `2 s` or `2 ms`",)),
     "several policies of a beginning": (
         "choose digest --policy ASVS --for 0s",
         ("no such policy: `ASVS`", "`asvs-level-1-5.0.0` or `asvs-level-2-5.0.0` or `asvs-level-3-5.0.0`"),
     ),
     "no study": ("plan nosuchx", ("no such study: `nosuchx`", "`tollbar list studies` lists them")),
-    "no project": ("check", ("there is no such file", "docs/check.md", "[uses.passwords]")),
-    "a list of no family": ("list servers digest", ("takes no family", "tollbar list choices digest")),
+    "no project": ("check", ("no such file", "docs/check.md", "[uses.passwords]")),
+    "a list of no family": ("list servers digest", ("cannot be limited to a family", "tollbar list choices digest")),
     "choices of no family": ("list choices digets", ("no such family: `digets`", "did you mean `digest`")),
     "a guideline as a policy": ("choose tls --policy guide.json", ("is no policy", "`tlsref-intermediate-6.0`")),
     "a distribution's policy": ("choose tls --policy DEFAULT.pol", ("is no policy", "`fedora-default-2026-02`")),
     "runs instead of a run": ("judge runs", ("not a run", "the newest run in it is `runs/b`")),
-    "a run instead of studies": ("run runs/b", ("this folder is a run", "tollbar judge runs/b", "--resume runs/b")),
+    "a run instead of studies": (
+        "run runs/b",
+        ("is a run; it must be a folder of studies", "tollbar judge runs/b", "--resume runs/b"),
+    ),
 }
 
 

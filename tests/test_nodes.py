@@ -74,7 +74,9 @@ def test_another_machine_at_a_roles_address_is_refused(tmp_path: Path) -> None:
     other = {"web": {**one["web"], "fingerprint": {"cpu": "other", "kernel": "6.1", "hyperthreads": []}}}
     refuse_others({}, one, tmp_path)
     refuse_others(one, same, tmp_path)
-    with pytest.raises(TollbarError, match=r"role web \(192.0.2.7\) is not the one the run began on: cpu: one / other"):
+    with pytest.raises(
+        TollbarError, match=r"role web \(192.0.2.7\) is on another machine than when the run began: cpu: one / other"
+    ):
         refuse_others(one, other, tmp_path)
 
 

@@ -167,7 +167,7 @@ def test_names_nearby_are_those_of_members_too() -> None:
 def test_a_folder_of_ones_own_is_a_set(tollbar: Tollbar, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
-    assert "no study in this folder" in tollbar("plan", "mine").stderr
+    assert "has no study" in tollbar("plan", "mine").stderr
     for name in ("b", "a"):
         (folder / f"{name}.toml").write_text(LEAST.format("digest", ["md5", "sha-1"]))
     planned = json.loads(tollbar("plan", "mine", "--json").stdout)

@@ -92,18 +92,18 @@ def test_memory_is_what_the_parameters_say() -> None:
 
 # Values that a study may not give a setting, and the error.
 REFUSED = [
-    ("memory", "46", "say the unit, `46 MiB` or `46 KiB`"),
-    ("memory", "0 B", "`0 B` is too small: 8 KiB at least"),
-    ("memory", "9000 GiB", "`9000 GiB` is too large: 4,095 GiB at most"),
-    ("memory", "46 MB", "`46 MB` is 46,000,000 B, no multiple of 1 KiB: `44921KiB` or `44922KiB`"),
-    ("passes", 0, "`0` is too small: 1 at least"),
-    ("lanes", 65, "`65` is too large: 64 at most"),
-    ("cost", "99", "`99` is too large: 18 at most"),
-    ("cost", "ten", "`ten` is not a whole number"),
-    ("cost", "-1", "`-1` is not a whole number"),
-    ("n", 100_000, "`100000` is not a power of two, as `2^16` (65,536) or `2^17` (131,072) is"),
-    ("n", "2^40", "`2^40` is too large: 2^24 at most"),
-    ("iterations", "600k", "`600k` is not a whole number: `600_000`"),
+    ("memory", "46", "`46` needs a unit, for example `46 MiB` or `46 KiB`"),
+    ("memory", "0 B", "`0 B` is too small; it must be at least 8 KiB"),
+    ("memory", "9000 GiB", "`9000 GiB` is too large; it must be at most 4,095 GiB"),
+    ("memory", "46 MB", "`46 MB` (46,000,000 B) must be a multiple of 1 KiB, for example `44921KiB` or `44922KiB`"),
+    ("passes", 0, "`0` is too small; it must be at least 1"),
+    ("lanes", 65, "`65` is too large; it must be at most 64"),
+    ("cost", "99", "`99` is too large; it must be at most 18"),
+    ("cost", "ten", "`ten` must be a whole number, for example `12`"),
+    ("cost", "-1", "`-1` must be a whole number, for example `12`"),
+    ("n", 100_000, "`100000` must be a power of two, for example `2^16` (65,536) or `2^17` (131,072)"),
+    ("n", "2^40", "`2^40` is too large; it must be at most 2^24"),
+    ("iterations", "600k", "`600k` must be a whole number, for example `600_000`"),
 ]
 
 

@@ -74,7 +74,7 @@ BAD_EXCEPTS = {
     "a choice's name": ('choice = "md-5"', "no `md-5` did you mean `md5`"),
     "a setting's name": ('chioce = "md5"', "no setting `chioce` did you mean `choice`"),
     "no choice at all": ("choice = []", "`except.0.where.choice`"),
-    "a size without its unit": ('bytes = "64"', "`where.bytes`: say the unit"),
+    "a size without its unit": ('bytes = "64"', "`where.bytes`: `64` needs a unit"),
 }
 
 

@@ -43,7 +43,7 @@ def test_blocks_grow_by_a_share_of_what_there_is() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--precision", "2"), "say the unit"),
+        (("--precision", "2"), "needs a unit"),
         (("--precision", "0%"), "above nothing"),
         (("--precision", "2%", "--for", "soon"), "--for soon"),
         (("--for", "5s"), "how long a `--precision` may take"),

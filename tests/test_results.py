@@ -315,7 +315,7 @@ def test_an_old_run_is_told_why_not(store: Store, schema: int, lacks: str) -> No
 @pytest.mark.parametrize("text", ['{"schema": 7}', "[]", '"run"', "{}"])
 def test_what_is_no_run_is_refused(store: Store, text: str) -> None:
     (store.directory / "run.json").write_text(text)
-    with pytest.raises(TollbarError, match="not a run of schema 5"):
+    with pytest.raises(TollbarError, match="must have schema 5 or 6 of a run"):
         results.read(store.directory)
 
 

@@ -184,9 +184,9 @@ def test_rows_are_written_in_every_form(tmp_path: Path, capsys: pytest.CaptureFi
         fault = refused(results.write, lambda: rows[:1], form, tmp_path / "gone" / "rows")
         assert ("cannot be written", str(tmp_path / "gone" / "rows")) == (fault.what.split(":")[0], fault.where)
     fault = refused(results.write, lambda: rows, "parquet", None)
-    assert ("parquet is written to a file", "say which with --output FILE.parquet") == (fault.what, fault.hint)
+    assert ("`--format parquet` needs `--output`", "for example `--output chunks.parquet`") == (fault.what, fault.hint)
     fault = refused(results.export, None, "markdown", None)
-    assert "export cells, with --per cell" == fault.hint
+    assert "`tollbar export RUN --per cell --format markdown`" == fault.hint
 
 
 def test_a_study_is_judged_by_the_families_of_its_run(store: Store) -> None:
@@ -244,7 +244,10 @@ def test_runs_of_one_second_have_directories_of_their_own(planned: Plan, tmp_pat
     (tmp_path / "file").write_text("")
     with pytest.raises(TollbarError) as caught:
         results.create(planned, tmp_path / "file", command=(), libraries=(), fingerprint={})
-    assert (str(tmp_path / "file"), "choose another with --runs DIRECTORY") == (caught.value.where, caught.value.hint)
+    assert (str(tmp_path / "file"), "choose another folder, for example `--runs /var/tmp/runs`") == (
+        caught.value.where,
+        caught.value.hint,
+    )
     assert caught.value.what.startswith("cannot make the run's directory: ")
 
 
@@ -303,10 +306,14 @@ def storing_directory(parent: Path) -> Path:
 def test_a_run_that_cannot_be_had_says_where_and_what_to_do(store: Store, tmp_path: Path) -> None:
     at = str(store.directory)
     fault = refused(results.reopen, store.directory)
-    assert ("another process is writing this run", at, "wait for it to end") == (fault.what, fault.where, fault.hint)
+    assert ("another process is writing this run; only one can", at, "wait until it ends") == (
+        fault.what,
+        fault.where,
+        fault.hint,
+    )
     fault = refused(results.about, tmp_path)
-    assert ("not a run: it has no run.json", str(tmp_path)) == (fault.what, fault.where)
-    assert "give a directory that `tollbar run` made" == fault.hint
+    assert ("is not a run; a run's directory must have a run.json", str(tmp_path)) == (fault.what, fault.where)
+    assert (fault.hint or "").startswith("give a directory that `tollbar run` made")
     store.close()
     (path,) = store.directory.glob("studies/*.toml")
     path.write_bytes(b"\xff")
@@ -332,7 +339,7 @@ def test_what_cannot_be_written_says_that_the_rest_is_safe(store: Store, planned
     store.database = sqlite3.connect(f"file:{store.directory}/results.sqlite?mode=ro", uri=True)
     with pytest.raises(TollbarError) as caught:
         record(store, planned, *PROBED)
-    hint = "what was committed is safe; make room and go on with `tollbar run --resume`"
+    hint = "committed results are safe; free some space and continue with `tollbar run --resume RUN`"
     assert (str(store.directory), hint) == (caught.value.where, caught.value.hint)
     assert caught.value.what.startswith("cannot write the results: ")
 

@@ -91,7 +91,7 @@ def test_what_no_agent_answers_is_a_machine_that_is_lost(at: Sandbox, line: byte
 )  # fmt: skip
 def test_an_answer_of_another_kind_is_none(at: Sandbox, what: str, said: Any) -> None:
     """The lab uses parts of an answer only if their types are right."""
-    with pytest.raises(TollbarError, match=f"{LOST}it answers what no agent answers to `{what}`"):
+    with pytest.raises(TollbarError, match=f"{LOST}its agent gave an invalid answer to `{what}`"):
         node(at, done(said)).ask(what)
 
 

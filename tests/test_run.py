@@ -170,7 +170,7 @@ def test_a_run_is_not_resumed_on_an_upgraded_library(tollbar: Tollbar, short_stu
     (run / "run.json").write_text(json.dumps(said))
     refused = tollbar("run", "--resume", str(run), "--no-report")
     assert 2 == refused.returncode
-    assert "what is installed has changed since the run began" in refused.stderr
+    assert "installed software has changed since the run began" in refused.stderr
 
 
 def test_a_run_that_another_version_goes_on_with_names_both(

@@ -84,7 +84,7 @@ def workloads_task(cell: Cell, core: int | None) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"threads = [1, 2]": 'threads = ["two"]'}, "threads are whole numbers here"),
+        ({"threads = [1, 2]": 'threads = ["two"]'}, "threads must be whole numbers"),
         ({"threads = [1, 2]": "threads = [0, 1]"}, "at least one thread"),
         ({"threads = [1, 2]": "threads = []"}, "no value"),
         (

@@ -15,25 +15,37 @@ WRONG = [
     ({"redy": 1}, "`component.0.redy`: no such key", "did you mean `ready`"),
     ({"ready": {"by": "htpp"}}, "`component.0.ready.by`: no such value: `htpp`", "did you mean `http`"),
     ({"ready": {"by": "tcp", "limt": "1 s"}}, "`component.0.ready.limt`: no such key", "did you mean `limit`?"),
-    ({"ready": {"by": "tcp", "limit": 5}}, "`component.0.ready.limit`: say the unit, `5 s` or `5 ms`", None),
-    ({"ready": {"by": "command"}}, "`component.0.ready`: `command` is for", None),
-    ({"ready": {"by": "tcp", "command": ["true"]}}, "`component.0.ready`: `command` is for", None),
+    (
+        {"ready": {"by": "tcp", "limit": 5}},
+        "`component.0.ready.limit`: `5` needs a unit, for example `5 s` or `5 ms`",
+        None,
+    ),
+    ({"ready": {"by": "command"}}, "`component.0.ready`: `command` and `by = .command.` must be", None),
+    (
+        {"ready": {"by": "tcp", "command": ["true"]}},
+        "`component.0.ready`: `command` and `by = .command.` must be",
+        None,
+    ),
     ({"lifetime": "day"}, "`component.0.lifetime`: no such value: `day`", "known: run, trial"),
     ({"prepare": {"comands": []}}, "`component.0.prepare.comands`: no such key", "did you mean `commands`?"),
     ({"prepare": {"settings": []}}, "`component.0.prepare.commands` is missing", None),
-    ({"shared-by": ["users"]}, "`component.0`: `shared-by`: a component that is started for each trial", None),
-    ({"lifetime": "run", "prepare": {"commands": [["true"]], "settings": ["users"]}}, "has to be in `shared-by`", None),
-    ({"port": 389}, '`port`: .* takes `address = "own"`', None),
+    ({"shared-by": ["users"]}, "`component.0`: `shared-by`: a component that starts for each trial", None),
+    (
+        {"lifetime": "run", "prepare": {"commands": [["true"]], "settings": ["users"]}},
+        "must also be in `shared-by`",
+        None,
+    ),
+    ({"port": 389}, "`port`: .* needs `address = .own.`", None),
     ({"port": 0, "address": "own"}, "`component.0.port`: ", None),
     ({"grace": "11 s"}, "`component.0.grace`: ", None),
-    ({"refusals": ["no group"]}, "`component.0.refusals.0`: the pattern has no group", None),
+    ({"refusals": ["no group"]}, "`component.0.refusals.0`: the pattern needs a group", None),
     ({"refusals": ["(open"]}, "`component.0.refusals.0`: not a regular expression", None),
-    ({"complaints": ["no group"]}, "`component.0.complaints.0`: the pattern has no group", None),
-    ({"lifetime": "run", "complaints": ["(.*)"]}, "`component.0`: `complaints`: a log that other trials write", None),
-    ({"ports": ["web"]}, "`component`: two of them, or of their ports, have the name `web`", None),
+    ({"complaints": ["no group"]}, "`component.0.complaints.0`: the pattern needs a group", None),
+    ({"lifetime": "run", "complaints": ["(.*)"]}, "`component.0`: `complaints`: the log of a shared component", None),
+    ({"ports": ["web"]}, "`component`: two components or ports have the name `web`; each name must be unique", None),
     (
         {"version": {"arguments": [], "pattern": "(.)", "tool": "ask"}},
-        "`component.0`: `version.tool`: `ask` is none of its `tools`",
+        "`component.0`: `version.tool`: `ask` must be one of its `tools`",
         None,
     ),
     ({"run-as": "root"}, "`component.0.run-as`: no such key", None),
@@ -53,7 +65,7 @@ def test_a_wrong_file_is_one_line(fake: FakeServer, keys: dict[str, Any], words:
 
 def test_components_of_the_run_come_first(fake: FakeServer) -> None:
     fake.write(fake.component(), fake.component(name="store", lifetime="run"))
-    with pytest.raises(TollbarError, match="those of the run come first"):
+    with pytest.raises(TollbarError, match="components of the run must be before"):
         servers.read(fake.folder)
 
 

@@ -97,9 +97,9 @@ def test_a_provider_that_is_not_said_is_the_family_s(tmp_path: Path) -> None:
     for runs in ((ran(go=5e4, libcrypto=7e3),), (ran(go=5e4), ran(libcrypto=7e3)), (ran(libcrypto=7e3), ran(go=5e4))):
         assert "libcrypto" == sized(mix(tmp_path, text), *runs).terms[0].cell.row.coordinates["provider"]
     assert "go" == sized(mix(tmp_path, text), ran(go=5e4)).terms[0].cell.row.coordinates["provider"]
-    with pytest.raises(TollbarError, match="which provider") as fault:
+    with pytest.raises(TollbarError, match="the runs have several providers") as fault:
         sized(mix(tmp_path, text), ran(java=6e4, go=5e4))
-    assert "measured here: go, java" == fault.value.hint
+    assert 'for example `provider = "go"`; measured: go, java' == fault.value.hint
     said = sized(mix(tmp_path, text + 'provider = "java"\n'), ran(go=5e4, java=6e4))
     assert "java" == said.terms[0].cell.row.coordinates["provider"]
 
@@ -130,9 +130,9 @@ def test_a_machine_of_a_role_is_one_of_a_run(tmp_path: Path, cpu: str, is_summed
     [
         ({"web": "other"}, None),
         ({"web": "other", "database": "other"}, None),
-        ({"web": "other", "database": "one"}, "the role web and of the role database: cpu: other / one"),
+        ({"web": "other", "database": "one"}, "the role web and the role database: cpu: other / one"),
         ({"database": "one"}, None),
-        ({"database": "other"}, "the lab and of the role database: cpu: one / other"),
+        ({"database": "other"}, "the lab and the role database: cpu: one / other"),
     ],
 )
 def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[str, str], refused: str | None) -> None:
@@ -151,18 +151,21 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (LOGIN_TERM.replace("20 /s", "0 /s"), "above nought"),
-        (LOGIN_TERM.replace("20 /s", "20"), "say the unit"),
+        (LOGIN_TERM.replace("20 /s", "0 /s"), "must be from 0.000001 /s"),
+        (LOGIN_TERM.replace("20 /s", "20"), "needs a unit"),
         # The error for a number without quotes prints the text to write.
-        (LOGIN_TERM.replace('"20 /s"', "20"), '`term.logins.rate`: needs its unit, as in `rate = "20 /s"`'),
+        (LOGIN_TERM.replace('"20 /s"', "20"), '`term.logins.rate`: needs a unit, for example `rate = "20 /s"`'),
         (LOGIN_TERM.replace('"20 /s"', "0.5"), '`rate = "0.5 /s"`'),
-        ("[mix]\nutilisation = 60\n" + LOGIN_TERM, '`mix.utilisation`: needs its unit, as in `utilisation = "60 %"`'),
+        (
+            "[mix]\nutilisation = 60\n" + LOGIN_TERM,
+            '`mix.utilisation`: needs a unit, for example `utilisation = "60 %"`',
+        ),
         ("[mix]\nutilisation = 0.6\n" + LOGIN_TERM, '`utilisation = "60 %"`'),
         ("[mix]\nutilisation = inf\n" + LOGIN_TERM, '`utilisation = "60 %"`'),
         ("[mix]\nutilisation = true\n" + LOGIN_TERM, "valid string"),
         (HANDSHAKE_TERM.format(rate=1, resumed=80).replace('"80 %"', "80"), '`resumed = "80 %"`'),
         # Files of another kind.
-        ('{"metrics": {"http_reqs": {"rate": 12.5}}}', "`http_reqs` of a k6 summary is the `rate` of a term"),
+        ('{"metrics": {"http_reqs": {"rate": 12.5}}}', "use `http_reqs` of a k6 summary as the `rate` of a term"),
         ('\n {"bomFormat": "CycloneDX"}', "a JSON document is not a mix; a mix is a TOML file"),
         ("<html>", "docs/mix.toml"),
         ('[study]\ntitle = "Mine"\n', "known: mix, term"),
@@ -171,10 +174,10 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
         (LOGIN_TERM.replace("web-auth", "web-aut"), "did you mean `web-auth`"),
         (LOGIN_TERM.replace("embedded", "embeded"), "did you mean `embedded`"),
         (LOGIN_TERM.replace('op     = "sign-on"', ""), "known: request, sign-on"),
-        (LOGIN_TERM + 'setting = { signature = "rs256" }', "`signature` is no setting there"),
+        (LOGIN_TERM + 'setting = { signature = "rs256" }', "`signature` does not apply to this cell"),
         # Its place and its load are set elsewhere, once.
         *(
-            (f"{LOGIN_TERM}setting = {{ {said} }}", f"`{said.partition(' ')[0]}` is no setting there")
+            (f"{LOGIN_TERM}setting = {{ {said} }}", f"`{said.partition(' ')[0]}` does not apply to this cell")
             for said in (
                 'op = "request"',
                 'server = "nginx"',
@@ -187,10 +190,10 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
             )
         ),
         (LOGIN_TERM + 'setting = { store = "sql,file" }', "one value"),
-        (LOGIN_TERM + 'resumed = "20 %"', "resumes nothing"),
-        (HANDSHAKE_TERM.format(rate=1, resumed=120), "a whole percentage of 0 to 100"),
-        (HANDSHAKE_TERM.format(rate=1, resumed=99.6), "a whole percentage of 0 to 100"),
-        (HANDSHAKE_TERM.format(rate=1, resumed=0.4), "a whole percentage of 0 to 100"),
+        (LOGIN_TERM + 'resumed = "20 %"', "cannot resume connections"),
+        (HANDSHAKE_TERM.format(rate=1, resumed=120), "must be a whole percentage from 0 % to 100 %"),
+        (HANDSHAKE_TERM.format(rate=1, resumed=99.6), "must be a whole percentage from 0 % to 100 %"),
+        (HANDSHAKE_TERM.format(rate=1, resumed=0.4), "must be a whole percentage from 0 % to 100 %"),
         # Its name is used for a study, whose directory a check makes.
         *(
             (LOGIN_TERM.replace("term.logins", f'term."{name}"'), "a name of letters, digits")
@@ -199,17 +202,17 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
         (HANDSHAKE_TERM.format(rate=1, resumed=20).replace("plaintext", "plain"), "did you mean `plaintext`"),
         (LOGIN_TERM + 'off = "something"', '{ choice = "anonymous" }'),
         (HANDSHAKE_TERM.format(rate=1, resumed=20).replace("plaintext", "tls-1.2"), '`off = { choice = "plaintext" }`'),
-        (LOGIN_TERM.replace("20 /s", f"{'9' * 400} /s"), "is not a number with a unit"),
-        (LOGIN_TERM.replace("20 /s", "0.0000001 /s"), "0.000001 to 1,000,000,000 a second"),
+        (LOGIN_TERM.replace("20 /s", f"{'9' * 400} /s"), "must be a number with a unit"),
+        (LOGIN_TERM.replace("20 /s", "0.0000001 /s"), "must be from 0.000001 /s to 1,000,000,000 /s"),
         (LOGIN_TERM + "at-once = inf", "finite"),
-        ('[mix]\nutilisation = "0 %"\n' + LOGIN_TERM, "a whole percentage of 1 to 90"),
-        ('[mix]\nutilisation = "95 %"\n' + LOGIN_TERM, "a whole percentage of 1 to 90"),
-        ('[mix]\nutilisation = "unpaced"\n' + LOGIN_TERM, "a mix has arrivals"),
+        ('[mix]\nutilisation = "0 %"\n' + LOGIN_TERM, "must be a whole percentage from 1 % to 90 %"),
+        ('[mix]\nutilisation = "95 %"\n' + LOGIN_TERM, "must be a whole percentage from 1 % to 90 %"),
+        ('[mix]\nutilisation = "unpaced"\n' + LOGIN_TERM, "cannot be `unpaced`"),
         ("[mix]\nsurvive = 1\n" + LOGIN_TERM, "cores-each"),
         ("[mix]\nsurvive = -1\n" + LOGIN_TERM, "greater than or equal to 0"),
         ('[mix]\npolicy = ["asvs-levl-2"]\n' + LOGIN_TERM, "did you mean"),
         ("[term]", "no term"),
-        (LOGIN_TERM + HANDSHAKE_TERM.format(rate=1, resumed=20).partition("off")[0], "shares the path"),
+        (LOGIN_TERM + HANDSHAKE_TERM.format(rate=1, resumed=20).partition("off")[0], "has the request path of"),
     ],
 )
 def test_a_mix_that_cannot_be_meant_is_one_line(tmp_path: Path, text: str, said: str) -> None:

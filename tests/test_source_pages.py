@@ -271,7 +271,7 @@ def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar,
     [
         (["show", "rsa-api"], "did you mean `rsa-apis`"),
         (["show", "people"], ", ".join(SOURCES)),
-        (["show", "digests", "--run", "runs/none"], "`--run` is of a source's page"),
+        (["show", "digests", "--run", "runs/none"], "`--run` needs the name of a source alone"),
         (["show", "security-design-choices", "md5"], "is shown whole"),
         (["show", "security-design-choices", "--library", "libcrypto.so.3"], "is shown whole"),
         (["show", "source"], "did you mean `sources`"),

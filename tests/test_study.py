@@ -58,7 +58,7 @@ BAD_SERVED = {
     "no load": ("[load]", "[judge]", "`judge.users`: no such key", None),
     "unknown load key": ("users   =", "user =", "`load.user`: no such key", "`users`"),
     "no users": ("[1, 8]", "[0]", "at least one user", None),
-    "open without rates": ("users   =", "shape = 'open'\nusers =", "an open load gives `rates` or `utilisation`", None),
+    "open without rates": ("users   =", "shape = 'open'\nusers =", "`rates` or `utilisation` need", None),
     "rate of zero": ("users   = [1, 8]", "shape = 'open'\nrates = ['0 /s']\nusers = [8]", "or `unpaced`", None),
     "rates and a share": (
         "users   = [1, 8]",
@@ -69,7 +69,7 @@ BAD_SERVED = {
     "closed with rates and a share": (
         "users   = [1, 8]",
         "rates = ['5 /s']\nutilisation = ['60 %']\nusers = [8]",
-        "a closed one `users`",
+        "`rates` or `utilisation` need",
         None,
     ),
     "a share of half a per cent": (
@@ -78,17 +78,17 @@ BAD_SERVED = {
         "a whole percentage",
         None,
     ),
-    "rate without unit": ("users   = [1, 8]", "shape = 'open'\nrates = [200]\nusers = [8]", "say the unit", None),
+    "rate without unit": ("users   = [1, 8]", "shape = 'open'\nrates = [200]\nusers = [8]", "needs a unit", None),
     "unknown coordinate": ("/bytes/{bytes}", "/bytes/{byte}", "no such coordinate: `byte`", "`bytes`"),
-    "brace left open": ("/bytes/{bytes}", "/bytes/{bytes", "expected '}'", "doubled"),
+    "brace left open": ("/bytes/{bytes}", "/bytes/{bytes", "expected '}'", "a literal brace twice"),
     "a setting that means nothing": (
         "key-exchange = [",
         "dh-parameters = ['ffdhe2048']\nkey-exchange = [",
-        "means nothing to any cell",
+        "applies to no cell",
         "key-exchange",
     ),
     "cost of a runner": ("blocks = 6", "blocks = 6\ncost = 'cpu'", "`cpu` cannot be measured here", "`server-cpu`"),
-    "url and servers": ("question ", "url = 'http://localhost/'\nquestion ", "not both", None),
+    "url and servers": ("question ", "url = 'http://localhost/'\nquestion ", "cannot be combined", None),
 }
 
 
@@ -101,35 +101,35 @@ BAD = {
     "a trial's length": ("[measure]", "[measure]\ntrial = '1 s'", "`measure.trial`: no such", "`measure.chunk`"),
     "a warm-up": ("[measure]", "[measure]\nwarm-up = '1 s'", "`measure.warm-up`: no such", "`measure.rounds`"),
     "unknown top key": ("question ", "speed = 1\nquestion ", "`speed`: no such key", None),
-    "no unit": ('"10 ms"', "10", "`measure.chunk`: say the unit", None),
+    "no unit": ('"10 ms"', "10", "`measure.chunk`: `10` needs a unit", None),
     "wrong unit": ('"10 ms"', '"10 KiB"', "`KiB` is not one of the units", None),
     "no time": ('"10 ms"', '"0 ms"', "`measure.chunk`: `0.0` is out of range", None),
     "no rounds": ("blocks = 6", "blocks = 6\nrounds = 0", "at least one round", None),
     "no blocks": ("blocks = 6", "blocks = 0", "at least one block", None),
     "unknown family": ('"digest"', '"digset"', "no such family: `digset`", "`digest`"),
     "unknown choice": ('"md5"', '"md6"', "no such choice: `md6`", "`md5`"),
-    "no choice": ('"md5", "sha-1", "sha-256"', '"non*"', "`choices`: none", "`none` is a choice only by its name"),
+    "no choice": ('"md5", "sha-1", "sha-256"', '"non*"', "`choices` selects no choice", "no pattern selects `none`"),
     "no provider": ('"rustcrypto"', "", "`providers`", None),
     "unknown baseline": ('baseline  = "sha-256"', 'baseline  = "sha-257"', "no such choice: `sha-257`", "`sha-256`"),
     "unknown provider": ('"rustcrypto"', '"rustcrpto"', "no such provider: `rustcrpto`", "`rustcrypto`"),
     "unknown library": ('"rustcrypto"', '"libcrypto:nix"', "no such libcrypto: `nix`", None),
     "unknown setting": ("bytes =", "byte =", "the family digest has no setting `byte`", "`bytes`"),
-    "size without unit": ('"16 B"', '"16"', "`vary.bytes`: say the unit", None),
-    "half a byte": ('"16 B"', '"0.5 B"', "not a whole number of bytes", None),
+    "size without unit": ('"16 B"', '"16"', "`vary.bytes`: `16` needs a unit", None),
+    "half a byte": ('"16 B"', '"0.5 B"', "must be a whole number of bytes", None),
     "unknown value": ("[vary]", "[vary]\ncpu = ['slow']", "`slow` is not one of", None),
-    "a setting of others": ("[vary]", "[vary]\nlookup = ['implicit']", "`vary.lookup` means nothing", "is python* or"),
+    "a setting of others": ("[vary]", "[vary]\nlookup = ['implicit']", "`vary.lookup` applies to no cell", "is python* or"),
     "a load without a server": (
         "[measure]", "[load]\nrequest = { get = '/' }\n[measure]", "a load needs a server", None
     ),
-    "no value": ("[vary]", "[vary]\ncpu = []", "`vary.cpu`: no value", None),
+    "no value": ("[vary]", "[vary]\ncpu = []", "`vary.cpu` needs at least one value", None),
     **{
-        f"varied {name}": ("[vary]", f"[vary]\n{name} = ['md5']", f"`{name}` is not varied here", f"`{key}`")
+        f"varied {name}": ("[vary]", f"[vary]\n{name} = ['md5']", f"`{name}` cannot be in `[vary]`", f"`{key}`")
         for name, key in CHOSEN_ELSEWHERE.items()
     },
     "impossible operation": ("[vary]", "[vary]\nop = ['sign']", "no such op: `sign`", "hash"),
-    "baseline not there": ('"md5", "sha-1", "sha-256"', '"md5", "sha-1"', "no cell is the baseline", None),
+    "baseline not there": ('"md5", "sha-1", "sha-256"', '"md5", "sha-1"', "no cell has the coordinates", None),
     "nothing left": (
-        "[measure]", "[[leave-out]]\nwhere = { choice = '*' }\nbecause = 'x'\n[measure]", "nothing to measure", None
+        "[measure]", "[[leave-out]]\nwhere = { choice = '*' }\nbecause = 'x'\n[measure]", "excludes every combination", None
     ),
     "leave-out without reason": (
         "[measure]", "[[leave-out]]\nwhere = { choice = 'md5' }\n[measure]", "because` is missing", None
@@ -137,13 +137,13 @@ BAD = {
     "claim without number": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\n[measure]",
-        "a claim gives either",
+        "a claim needs exactly one of",
         None,
     ),
     "claim of nothing": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\nratio = 0\n[measure]",
-        "a `ratio` is a number above zero",
+        "a `ratio` must be a number above zero",
         None,
     ),
     **{
@@ -151,7 +151,7 @@ BAD = {
             "[measure]",
             "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\n"
             f"ratio = {ratio}\n[measure]",
-            "a `ratio` is a number above zero, from 1e-9 to 1e9",
+            "a `ratio` must be a number above zero, from 1e-9 to 1e9",
             None,
         )
         for ratio in ("1e-320", "1e308", "inf", "nan", "[1.0, 1e10]")
@@ -159,67 +159,67 @@ BAD = {
     "claim about throughput": (
         "[measure]",
         CLAIM + "metric = 'throughput'\nratio = 1\n[measure]",
-        "`claim.metric`: `throughput` is what a load's users notice",
+        "`claim.metric`: `throughput` needs a load",
         None,
     ),
     "a claim of a component that no server has": (
         "[measure]", CLAIM + "component = 'kernel'\nratio = 1\n[measure]", "no such component: `kernel`", "directory"
     ),
     "a claim of a component's response time": (
-        "[measure]", CLAIM + "component = 'web'\nmetric = 'wall'\nratio = 1\n[measure]", "a `component` has", None
+        "[measure]", CLAIM + "component = 'web'\nmetric = 'wall'\nratio = 1\n[measure]", "metric of a `component`", None
     ),
     "a range turned round": (
-        "[measure]", CLAIM + "ratio = [3.7, 1.3]\n[measure]", "from the least to the most", None
+        "[measure]", CLAIM + "ratio = [3.7, 1.3]\n[measure]", "must have the smaller first", None
     ),
     "a range of three": ("[measure]", CLAIM + "ratio = [1, 2, 3]\n[measure]", "the least and the most", None),
     "a figure without a unit": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\npublished = ['10,750']\n[measure]",
-        "`10,750` is not a figure with its unit",
+        "`10,750` must be a figure with its unit",
         None,
     ),
     "a figure of two cells": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\npublished = ['1 ms', '2 ms']\n[measure]",
-        "`published` is the figure of `of`",
+        "`published` must be two figures",
         None,
     ),
     "untestable with a cell": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nuntestable = 'no'\nof = { choice = 'md5' }\n[measure]",
-        "`untestable` is of no cell",
+        "`untestable` needs a reason",
         None,
     ),
     "untestable with a ratio of cells": (
-        "[measure]", CLAIM + "ratio = 1\nuntestable = 'no'\n[measure]", "`untestable` is of no cell", None
+        "[measure]", CLAIM + "ratio = 1\nuntestable = 'no'\n[measure]", "`untestable` needs a reason", None
     ),
     "untestable without a reason": (
-        "[measure]", "[[claim]]\nsays = 'x'\nuntestable = ' '\n[measure]", "and says why", None
+        "[measure]", "[[claim]]\nsays = 'x'\nuntestable = ' '\n[measure]", "`untestable` needs a reason", None
     ),
-    "an endless ratio": ("[measure]", CLAIM + "ratio = [0.5, inf]\n[measure]", "a `ratio` is a number above", None),
-    "a ratio that is no number": ("[measure]", CLAIM + "ratio = nan\n[measure]", "a `ratio` is a number above", None),
+    "an endless ratio": ("[measure]", CLAIM + "ratio = [0.5, inf]\n[measure]", "a `ratio` must be a number", None),
+    "a ratio that is no number": ("[measure]", CLAIM + "ratio = nan\n[measure]", "a `ratio` must be a number", None),
     "growth from a value to itself": (
         "[measure]",
         CLAIM + "order = 'more'\ngrows = { bytes = ['16 B', '16 B'] }\n[measure]",
-        "from one value to another",
+        "`grows` needs two different values",
         None,
     ),
-    "wider at one place": ("[measure]", CLAIM + "order = 'wider'\n[measure]", 'what is "wider" `grows`', None),
+    "wider at one place": ("[measure]", CLAIM + "order = 'wider'\n[measure]", "needs `grows`", None),
     "a figure that grows": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\npublished = ['1 ms']\n"
         "grows = { bytes = ['16 B', '1 KiB'] }\n[measure]",
-        "what `grows` has an `order` or a `ratio`",
+        "`grows` needs an `order` or a `ratio`",
         None,
     ),
     "a figure with an exponent": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\npublished = ['1.5e3 ms']\n[measure]",
-        "is not a figure with its unit",
+        "must be a figure with its unit",
         None,
     ),
     "an error of no figure": (
-        "[measure]", CLAIM + "ratio = 1\nerror = '1 ms'\n[measure]", "stands beside a `published` figure", None
+        "[measure]", CLAIM + "ratio = 1\nerror = '1 ms'\n[measure]", "need a `published` figure", None
     ),
     "an error without its statistic": (
         "[measure]",
@@ -231,7 +231,7 @@ BAD = {
         "question ",
         "statistic = 'mean-error-deviation'\n"
         "claim = [{ says = 'x', of.choice = 'md5', metric = 'wall', published = ['7 ms'], error = '1' }]\nquestion ",
-        "`1` is not a figure with its unit",
+        "`1` must be a figure with its unit",
         None,
     ),
     "claim about luck": (
@@ -246,7 +246,7 @@ BAD = {
     "a statistic of no claim": (
         "question ",
         "statistic = 'mean-error-deviation'\nquestion ",
-        "the `statistic` is of wall, and no `[[claim]]`",
+        '`statistic` needs a `[[claim]]` with `metric = "wall"`',
         None,
     ),
     "table with an unknown key": (
@@ -259,19 +259,19 @@ BAD = {
         "[measure]", TABLE.replace("[measure]", "over.choice = 'md6'\n[measure]"), "no such choice: `md6`", "`md5`"
     ),
     "table with one coordinate on both sides": (
-        "[measure]", TABLE.replace("'bytes'", "'choice'"), "`choice` has the rows already", None
+        "[measure]", TABLE.replace("'bytes'", "'choice'"), "cannot be `choice`, which has the rows", None
     ),
     "table without cells": (
         "[measure]",
         TABLE.replace("[measure]", "where = { op = 'hash', provider = 'aws-lc' }\n[measure]"),
-        "bad: table “T”: no cell stands in it",
-        "`where`",
+        "bad: table “T”: the table selects no cells",
+        "`table.where`",
     ),
     "table over nothing": (
-        "[measure]", TABLE.replace("[measure]", "over = { bytes = '64 B' }\n[measure]"), "alike in all else", None
+        "[measure]", TABLE.replace("[measure]", "over = { bytes = '64 B' }\n[measure]"), "needs a cell that differs only in", None
     ),
     "table with two cells in a place": (
-        "[measure]", TABLE.replace("'bytes'", "'provider'"), "have one place in it", "`where` says which `bytes`"
+        "[measure]", TABLE.replace("'bytes'", "'provider'"), "have the same place", "set `bytes` in `table.where`"
     ),
     "not TOML": ("question", "question question", "not TOML", None),
 }  # fmt: skip

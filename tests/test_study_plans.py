@@ -67,7 +67,7 @@ def test_a_rate_is_named_as_a_number_with_or_without_a_fraction() -> None:
     text = AT_RATES + '[[leave-out]]\nwhere = { rate = [0.5, 200.0] }\nbecause = "too slow, too fast"\n'
     (planned,) = plan.make([study.read("rates", text, where="rates.toml")], seed=1).studies
     assert {0.2} == {cell.coordinates["rate"] for cell in planned.cells}
-    with pytest.raises(TollbarError, match="users are whole numbers here"):
+    with pytest.raises(TollbarError, match="users must be whole numbers"):
         study.read("rates", text.replace("rate = [0.5, 200.0]", "users = 0.5"), where="rates.toml")
 
 

@@ -341,7 +341,10 @@ def test_a_server_upgrades_run_is_not_resumed_with_another_server(monkeypatch: p
         raise TollbarError("no such server: `nginx=1`", hint="did you mean `nginx`?")
 
     monkeypatch.setattr(results, "studies", studies_of)
-    for name, hint in (("upgrade", "ask `tollbar upgrade` again"), ("run", "did you mean `nginx`?")):
+    for name, hint in (
+        ("upgrade", "repeat the `tollbar upgrade` command as a new run"),
+        ("run", "did you mean `nginx`?"),
+    ):
         about = {"command": ["tollbar", name, "nginx=1", "nginx=2"]}
         monkeypatch.setattr(results, "about", lambda directory, about=about: about)
         with pytest.raises(TollbarError) as caught:
@@ -366,7 +369,7 @@ def test_a_server_upgrades_run_is_not_resumed_with_another_server(monkeypatch: p
             (("libcrypto", "libcrypto:psycopg", "--for", none), 2, "give it some time")
             for none in ("0s", "0ms", "0.0s")
         ),
-        (("libcrypto", "libcrypto:psycopg", "nothing"), 2, "no such family to ask of it"),
+        (("libcrypto", "libcrypto:psycopg", "nothing"), 2, "no such family of this build"),
     ],
 )
 def test_bad_input_is_one_line(words: tuple[str, ...], status: int, error: str, tollbar: Tollbar) -> None:

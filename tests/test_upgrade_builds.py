@@ -24,19 +24,19 @@ from upgrade_lab import NEW, OLD, side
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("libcrypt", "names nothing that can be upgraded"),
+        ("libcrypt", "is not a build that can be compared"),
         ("./no/such/file.so", "no such file or folder"),
         ("libcrypto:*", "two builds are compared"),
         ("libcrypto:psicopg", "no such libcrypto: `psicopg`"),
         ("/etc/hostname", "cannot be loaded: file too short"),
-        ("/etc/apt", "holds no libcrypto"),
-        ("x" * 300, "names nothing that can be upgraded"),
+        ("/etc/apt", "has no libcrypto"),
+        ("x" * 300, "is not a build that can be compared"),
         (f"./{'x' * 300}", "no such file or folder"),
-        ("x==1;python_version<'3'", "names nothing that can be upgraded"),
-        ("cryptography==42.*", "names nothing that can be upgraded"),
-        ("libssl3=3.*", "names nothing that can be upgraded"),
-        ("node@22", "names nothing that can be upgraded"),
-        ("java@17.0.1", "names nothing that can be upgraded"),
+        ("x==1;python_version<'3'", "is not a build that can be compared"),
+        ("cryptography==42.*", "is not a build that can be compared"),
+        ("libssl3=3.*", "is not a build that can be compared"),
+        ("node@22", "is not a build that can be compared"),
+        ("java@17.0.1", "is not a build that can be compared"),
     ],
 )
 def test_what_names_no_build_is_refused(said: str, words: str) -> None:
@@ -51,7 +51,7 @@ def test_the_same_file_twice_is_nothing_to_compare(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
-    with pytest.raises(TollbarError, match="the same file twice: nothing to compare"):
+    with pytest.raises(TollbarError, match="both builds are this file"):
         upgrade.both("libcrypto", str(system.path))
 
 
@@ -84,7 +84,8 @@ def test_two_kinds_are_refused_before_anything_is_fetched(
     for pair, titles in (((old, new), (one, other)), ((new, old), (other, one))):
         with pytest.raises(TollbarError) as caught:
             upgrade.both(*pair)
-        assert f"{pair[0]} is a {titles[0]}, and {pair[1]} a {titles[1]}: nothing to compare" == caught.value.what
+        what = f"{pair[0]} is a {titles[0]} and {pair[1]} a {titles[1]}; both must be builds of the same thing"
+        assert what == caught.value.what
 
 
 def test_a_file_is_looked_at_before_another_build_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +93,7 @@ def test_a_file_is_looked_at_before_another_build_is_fetched(tmp_path: Path, mon
     assert isinstance(system, Provider)
     shutil.copy(str(system.path), tmp_path / "libcrypto.so.3")
     monkeypatch.setattr(fetching, "_run", lambda *words: pytest.fail(f"fetched: {words}"))
-    with pytest.raises(TollbarError, match="nothing to compare"):
+    with pytest.raises(TollbarError, match="both must be builds of the same thing"):
         upgrade.both("node@22.11.0", str(tmp_path))
 
 
@@ -266,13 +267,13 @@ def test_a_folder_here_is_a_build_whatever_has_its_name(
 
 def test_a_name_that_is_taken_names_no_build(mine: Path, tmp_path: Path) -> None:
     nginx_in(tmp_path / "package")
-    with pytest.raises(TollbarError, match="a build of nginx would be called `nginx=1`, as what is in"):
+    with pytest.raises(TollbarError, match="this build of nginx needs the name `nginx=1`"):
         builds.server_in(tmp_path / "package", "nginx=1")
     shutil.copytree(all_platforms()["python"].folder, mine.parent / "runners" / "node@22.0.0")
     node = tmp_path / "package" / "bin" / "node"
     node.parent.mkdir()
     node.touch(0o755)
-    with pytest.raises(TollbarError, match=r"a build of node would be called `node@22\.0\.0`"):
+    with pytest.raises(TollbarError, match=r"this build of node needs the name `node@22\.0\.0`"):
         builds.runtime_in(tmp_path / "package", "node@22.0.0")
 
 

@@ -254,7 +254,7 @@ def test_a_run_is_not_resumed_on_another_machine(tollbar: Tollbar, fake_runs: Pa
     path.write_text(json.dumps(said))
     refused = tollbar("run", "--resume", fake_runs / "one", "--blocks", "20", "--no-report")
     assert (2, "") == (refused.returncode, refused.stdout)
-    assert "this is not the machine the run began on: cpu: Another CPU / " in " ".join(refused.stderr.split())
+    assert "the run began on another machine: cpu: Another CPU / " in " ".join(refused.stderr.split())
     assert said == json.loads(path.read_text())
 
 

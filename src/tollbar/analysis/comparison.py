@@ -200,8 +200,8 @@ def compare(
     mine_at, theirs_at = one.run.nodes, other.run.nodes
     if mine_at.keys() != theirs_at.keys():
         said = " / ".join(", ".join(nodes) or "none" for nodes in (mine_at, theirs_at))
-        hint = "compare two runs of the same roles"
-        raise TollbarError(f"the runs have other roles on machines of their own: {said}", hint=hint)
+        hint = "compare two runs with the same `--roles`"
+        raise TollbarError(f"the runs have different roles on other machines ({said}); they must be equal", hint=hint)
     found = differences(one.run.fingerprint, other.run.fingerprint)
     for role in mine_at:
         unlike_there = differences(*(nodes[role].get("fingerprint", {}) for nodes in (mine_at, theirs_at)))
@@ -209,7 +209,7 @@ def compare(
     if found and not across_machines:
         raise TollbarError(
             f"the runs were not measured on the same machine: {'; '.join(found)}",
-            hint="compare them all the same with --across-machines",
+            hint="to compare them anyway, add `--across-machines`",
         )
     mine, theirs = ({study.about.name: study for study in each.studies} for each in (one, other))
     studies: dict[str, tuple[RowChange, ...]] = {}

@@ -224,7 +224,7 @@ def read_kept(directory: Path) -> KeptJudgement:
     if not _is_of_limited_size(kept.studies):
         # No command makes a smaller one.
         limit = f"{MOST_TOLLS:,} tolls and {units.show_bytes(MOST_LETTERS)} of their names"
-        raise TollbarError(f"`{FILE}` has more than a comparison reads: at most {limit}", where=str(directory))
+        raise TollbarError(f"`{FILE}` is too large to compare; the limit is {limit}", where=str(directory))
     # Fast check on the whole text: most files have no such character.
     if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
         check_characters(said, str(directory / FILE))

@@ -139,7 +139,7 @@ def look_up(
     broken = tuple(one for one in found.values() if isinstance(one, Broken))
     for one in broken:
         if one.spec in by_name or not providers:
-            hint = "`tollbar list providers` shows what is here"
+            hint = "`tollbar list providers` lists the available ones"
             raise TollbarError(one.reason, where=one.path or one.spec, hint=hint)
     return providers, broken
 

@@ -94,8 +94,8 @@ def ask(
         Write `report.html` into the run's directory; default: on.
     """
     if family is None:
-        hint = f"known: {', '.join(families.families())}; then its choices, as in `tollbar ask digest sha-256 blake3`"
-        raise TollbarError("which family?", hint=hint)
+        hint = f"for example `tollbar ask digest sha-256 blake3`; families: {', '.join(families.families())}"
+        raise TollbarError("`tollbar ask` needs a family and its choices", hint=hint)
     usual = DEFAULT_FOR if precision is None else DEFAULT_FOR_PRECISION
     within_s = read_seconds("--for", usual if for_ is None else for_)
     question = study.of_words(family, words, against)

@@ -84,7 +84,7 @@ def check(
     return ExitStatus.CANNOT_TELL if strict and found.leaves_open else ExitStatus.DONE
 
 
-EXAMPLE = """the file names what your project uses (docs/check.md), for example:
+EXAMPLE = """the file lists the choices of your project (docs/check.md), for example:
   policy = ["asvs-level-2"]
   [uses.passwords]
   family = "password-hash"
@@ -106,13 +106,16 @@ def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
     part = next((word for word in words[:1] if word in (POLICY, TOLLS)), None)
     files = words[1:] if part else words
     if len(files) > 1:
-        raise TollbarError(f"one file, not {len(files)}: {', '.join(files)}", hint="`policy` or `tolls` comes first")
+        what = f"{len(files)} files are given ({', '.join(files)}); `tollbar check` takes one"
+        raise TollbarError(
+            what, hint="`policy` or `tolls` must be first, for example `tollbar check policy tollbar.toml`"
+        )
     path = Path(files[0] if files else policies.NAME)
     # A folder is refused as such where it is read.
     if not is_file(path) and not is_folder(path):
         neighbours = [str(one) for one in path.parent.glob("*.toml")] if is_folder(path.parent) else []
         hint = nearest(str(path), [*([] if part else (POLICY, TOLLS)), *neighbours]) if files else EXAMPLE
-        raise TollbarError("there is no such file", where=str(path), hint=hint)
+        raise TollbarError("no such file; it must be a `tollbar.toml`", where=str(path), hint=hint)
     return part, path
 
 
@@ -130,7 +133,11 @@ def _refuse_nothing(project: Project, part: str | None) -> None:
     if not (there[part] if part else project.uses or project.budgets):
         lacks = {POLICY: "`[uses.NAME]`", TOLLS: "`[budget.NAME]`"}
         what = lacks[part] if part else " or ".join(lacks.values())
-        raise TollbarError(f"has nothing to check: no {what}", where=str(project.path), hint="see docs/check.md")
+        raise TollbarError(
+            f"has nothing to check; it needs a table {what}",
+            where=str(project.path),
+            hint="docs/check.md has a complete file",
+        )
 
 
 def _with_tolls(found: Check, all_of_it: Sequence[CostBudget], here: Processor, within_s: float, runs: Path) -> Check:
@@ -146,7 +153,7 @@ def _with_tolls(found: Check, all_of_it: Sequence[CostBudget], here: Processor, 
     without = next((one for one in asked.values() if one.at_most is None and not found.is_accepted), None)
     if without:
         hint = "`tollbar check tolls --accept` measures it and writes one"
-        raise TollbarError("has no limit, `at-most`", where=without.where, hint=hint)
+        raise TollbarError("needs a limit, for example `at-most = 1.5`", where=without.where, hint=hint)
     studies = [study_of(one) for one in asked.values()]
     refuse_other_than_one(plan.make(studies, seed=0), asked)
 
@@ -167,7 +174,11 @@ def _write(path: Path, before: str, after: str) -> None:
     if after == before:
         return
     if _content(path) != before:
-        raise TollbarError("was changed meanwhile, and is left as it is", where=str(path))
+        raise TollbarError(
+            "was changed during the check, so it is not overwritten",
+            where=str(path),
+            hint="repeat `tollbar check --accept`",
+        )
     try:
         # A link stays one.
         write(path.resolve(), after.encode(), stat.S_IMODE(path.stat().st_mode))

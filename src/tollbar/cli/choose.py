@@ -104,7 +104,9 @@ def choose(
     for one in asked.policies:
         terminal.say(f"  policy     {one.name}: {one.title}, {one.edition}")
     if run is not None and for_ is not None:
-        raise TollbarError("with `--run` nothing is measured", where=f"--for {for_}", hint="leave one of the two out")
+        raise TollbarError(
+            "cannot be combined with `--run`, which measures nothing", where=f"--for {for_}", hint="remove one of them"
+        )
     if run is not None:
         found = _from_run(asked, given, run)
     else:
@@ -112,7 +114,7 @@ def choose(
         within = read_seconds("--for", usual if for_ is None else for_)
         near = _nearby(asked, given)
         if not near.candidates:
-            raise TollbarError(near.refusal or "there is nothing to choose from")
+            raise TollbarError(near.refusal or "no candidate is left; the words must allow at least one")
         found = (
             _measured(asked, near, coordinates, began_s, within, seed, library, runs)
             if within
@@ -152,10 +154,12 @@ def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path)
     families_there = {one.study.family.name for one in found.studies}
     if asked.family.name not in families_there:
         known = ", ".join(sorted(families_there))
-        raise TollbarError(f"the run has no {asked.family.name}", where=str(path), hint=f"it has {known}")
+        raise TollbarError(
+            f"the run has no cells of the family {asked.family.name}", where=str(path), hint=f"it has {known}"
+        )
     if not any(_is_of_servers(one, asked.family) for one in found.studies):
-        what = f"of {asked.family.name} the run has the load client's CPU time alone"
-        hint = "on the server's machine, `--server-pid` has the server's"
+        what = f"the run has only the load client's CPU time for {asked.family.name}; the server's is needed"
+        hint = "on the server's machine, measure again with `--server-pid PID`"
         raise TollbarError(what, where=str(path), hint=hint)
     places = _places(asked, given, found)
     if not places:
@@ -230,7 +234,9 @@ def _unpriced(
     """Return the qualifying candidates without costs, with the requested sizes and loads, which decide nothing."""
     for option, said in (("--library", library), ("--seed", seed is not None)):
         if said:
-            raise TollbarError("with `--for 0s` nothing is measured", where=option, hint="leave one of the two out")
+            raise TollbarError(
+                "cannot be combined with `--for 0s`, which measures nothing", where=option, hint="remove one of them"
+            )
     libraries.resolve([*map(str, given.get(PROVIDER, ()))])
     single = {name: values[0] for name, values in given.items() if len(values) == 1 and name in asked.family.settings}
     asked_for = [

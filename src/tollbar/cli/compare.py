@@ -94,14 +94,16 @@ def compare(
     if by == "machine":
         if above is not None or across_machines:
             option = "--fail-above" if above is not None else "--across-machines"
-            raise TollbarError(f"`{option}` compares two runs row by row", hint="leave out `--by machine`")
+            raise TollbarError(
+                f"`{option}` cannot be combined with a comparison by machine", hint="remove `--by machine`"
+            )
         return _by_machine(all_runs, layout, output, parquet, across_methods=across_methods)
     if len(all_runs) != 2:
-        what = f"two runs can be compared row by row, and there are {len(all_runs)}"
-        raise TollbarError(what, hint="`--by machine` compares any number side by side")
+        what = f"a comparison row by row needs two runs; {len(all_runs)} are given"
+        raise TollbarError(what, hint="`--by machine` compares any number of runs")
     for option, file in (("--output", output), ("--parquet", parquet)):
         if file is not None:
-            raise TollbarError(f"`{option}` is of a comparison by machine", hint="add `--by machine`")
+            raise TollbarError(f"`{option}` needs a comparison by machine", hint="add `--by machine`")
     one, other = all_runs
     judged = [judged_run(each) for each in (one, other)]
     comparison = compare_judgements(*judged, across_machines=across_machines, across_methods=across_methods)

@@ -23,8 +23,11 @@ from tollbar.report.page import Page
 if TYPE_CHECKING:
     from tollbar.report.document.form import Document
 
-NO_ROLES = ("each node of a fleet measures the whole by itself", "leave one of the two out")
-OF_YOURS = ("a server of yours is asked from one machine", "`tollbar run` without `--cluster` asks it from this one")
+NO_ROLES = ("cannot be combined with `--cluster`, because each node measures the whole run", "remove one of them")
+OF_YOURS = (
+    "cannot be combined with `--cluster`, because your own server is measured from one machine",
+    "remove `--cluster`",
+)
 
 
 def is_fleet(directory: Path | None) -> bool:
@@ -46,14 +49,18 @@ def run_on(
         ("--roles", options.roles, *NO_ROLES),
     ):
         if asked:
-            raise TollbarError(f"`{what}`: {why}", hint=hint)
+            raise TollbarError(f"`{what}` {why}", hint=hint)
     if options.resume is not None:
         if studies or simulate or _told(options):
-            hint = "leave studies, `--simulate`, and what the run was told before out"
-            raise TollbarError("a fleet that is resumed has its studies and its options already", hint=hint)
+            hint = "remove the studies, `--simulate` and the options of the run, for example `tollbar run --resume RUN`"
+            raise TollbarError(
+                "`--resume` takes studies and options from the fleet; they cannot be given again", hint=hint
+            )
         if not is_fleet(options.resume):
-            hint = "without `--cluster` a single run is gone on with"
-            raise TollbarError(f"not a fleet: it has no {cluster.FILE}", where=str(options.resume), hint=hint)
+            hint = "to continue a single run, remove `--cluster`"
+            raise TollbarError(
+                f"is not a fleet; a fleet's directory must have a {cluster.FILE}", where=str(options.resume), hint=hint
+            )
         fleets = cluster.take_up(options.resume)
         fleets.fleet.on = on or fleets.fleet.on
         cluster.check_can(fleets.fleet.on, fleets.fleet.simulated)
@@ -82,12 +89,16 @@ def _begun(
     for one in asked:
         for key, is_said, (why, hint) in (("url", one.remotes, OF_YOURS), ("roles", one.places, NO_ROLES)):
             if is_said:
-                raise TollbarError(f"`{key}`: {why}", where=one.name, hint=hint)
+                raise TollbarError(f"`{key}` {why}", where=one.name, hint=hint)
     named = [name for name in studies if not _is_own(name)]
     files: dict[str, str] = {}
     for path in (path for name in studies if _is_own(name) for path in _files(Path(name))):
         if files.setdefault(path.name, text := read_text(path)) != text:
-            raise TollbarError(f"two studies have this name: {path.stem}", where=str(path))
+            raise TollbarError(
+                f"two different studies have the name {path.stem}; each needs its own",
+                where=str(path),
+                hint="rename one of the files",
+            )
     return cluster.begin(
         full_path(options.runs), asked[0].name if len(asked) == 1 else "set", command=command_line(), studies=named,
         files=files, options=_told(options), on=on, simulated=simulate,

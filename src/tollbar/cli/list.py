@@ -51,8 +51,8 @@ def list_(
         "policies": _policies,
     }
     if family is not None and what not in by_family:
-        hint = f"`tollbar list choices {family}`"
-        raise TollbarError(f"`tollbar list {what}` takes no family", where=family, hint=hint)
+        hint = f"for example `tollbar list choices {family}`"
+        raise TollbarError(f"`tollbar list {what}` cannot be limited to a family", where=family, hint=hint)
     if what in by_family:
         listed = by_family[what]([*families.families().values()] if family is None else [families.family(family)])
     else:

@@ -85,11 +85,11 @@ def price(
     asked = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy)))
     within_s = read_seconds("--for", for_ if for_ is not None else "0 s" if run else DEFAULT_FOR)
     if str(file).startswith("-") and file != pricing.STANDARD_INPUT:
-        hint = "`tollbar price --help` lists the options; a file of such a name is `./-NAME`"
+        hint = "`tollbar price --help` lists the options; a file with such a name is written `./-NAME`"
         raise TollbarError(f"unknown option `{file}`", hint=hint)
     if fail and not asked:
-        hint = "such as `--policy asvs-level-2`; `docs/policies.md` lists the policies"
-        raise TollbarError("`--fail` needs a policy that assets may break", where="--fail", hint=hint)
+        hint = "for example `--policy asvs-level-2`; `tollbar list policies` lists them"
+        raise TollbarError("needs a policy to check the assets against", where="--fail", hint=hint)
     read = pricing.read(file)
     known = [read_run(one) for one in run]
     method.refuse_mixed((one.method for one in known), across_methods=across_methods)

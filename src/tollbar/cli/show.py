@@ -65,13 +65,19 @@ def show(
             hint=near or f"`tollbar list studies` lists the studies; the sources are {sources}",
         )
     if of is not None and (source is None or words or toml):
-        raise TollbarError("`--run` is of a source's page", hint=f"the sources are {', '.join(study.sources())}")
+        raise TollbarError(
+            "`--run` needs the name of a source alone", hint=f"the sources are {', '.join(study.sources())}"
+        )
     if toml:
         return _show_text(name, words)
     if source is not None and (of is not None or not study.is_named(name)):
         if words or library:
             what = f"the words `{' '.join(words)}`" if words else "`--library`"
-            raise TollbarError(f"{what}: a source's page is shown whole", where=name, hint="leave them out")
+            raise TollbarError(
+                f"{what} cannot be used with a source, whose page is shown whole",
+                where=name,
+                hint=f"`tollbar show {name}`",
+            )
         return _show_source(source, of, as_json=json)
     planned = make_plan((name,), library)
     cell = " ".join(words)
@@ -82,7 +88,7 @@ def show(
         return ExitStatus.DONE if source is None or json else _show_source(source, of, as_json=False)
     if not found:
         raise TollbarError(
-            f"no cell of {name} has all of the words `{cell}`",
+            f"no cell of {name} has all words of `{cell}`",
             hint=f"`tollbar show {name}` lists the cells",
         )
     if len(found) > 1 and not json:
@@ -136,11 +142,17 @@ def _last_judged(source: Publication) -> Judgement | None:
 def _show_text(name: str, words: Sequence[str]) -> ExitStatus:
     """Print a study as it was written. Raises TollbarError for a set, which is several files."""
     if words:
-        raise TollbarError(f"`--toml` is of a whole study: `{' '.join(words)}`", where=name)
+        raise TollbarError(
+            f"`--toml` prints a whole study; `{' '.join(words)}` cannot select a part",
+            where=name,
+            hint=f"`tollbar show {name} --toml`",
+        )
     found = study.load((name,))
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
-        raise TollbarError("a set of several studies", where=name, hint=f"name one of them: {names}")
+        raise TollbarError(
+            "is a set of several studies; `--toml` needs one", where=name, hint=f"name one of them: {names}"
+        )
     terminal.print_plain(found[0].text.removesuffix("\n"))
     return ExitStatus.DONE
 

@@ -73,7 +73,7 @@ def size(
     """
     within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
     if check and not within_s:
-        raise TollbarError("`--check` needs time to measure", where="--for 0s", hint="as in `--check --for 40s`")
+        raise TollbarError("`--check` needs time to measure", where="--for 0s", hint="for example `--check --for 40s`")
     mix, today = sizing.read(file), date.today()
     known = [read_run(one) for one in run]
     method.refuse_mixed((one.method for one in known), across_methods=across_methods)
@@ -147,8 +147,8 @@ def _checked(sized: Sized, within_s: float, runs: Path) -> Checked:
     refuse_elsewhere(sized, machine.fingerprint())
     asked = to_ask(sized)
     if not asked:
-        hint = 'say which server performs one, as in `server = "nginx"`'
-        raise TollbarError("no load client asks for any of these terms", where="--check", hint=hint)
+        hint = 'add a server to a term, for example `server = "nginx"`'
+        raise TollbarError("needs at least one term that a server performs", where="--check", hint=hint)
     return checked(sized, asked, _carried_out(_studies(asked), within_s, runs).run)
 
 

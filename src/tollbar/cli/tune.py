@@ -68,13 +68,16 @@ def tune(
         # The one family that can be tuned goes without saying.
         family, choices = tuning.FAMILY, (family, *choices)
     if families.family(family).name != tuning.FAMILY:
-        hint = f"only password hashes have parameters that set what they cost: {EXAMPLE}"
+        hint = f"only password hashes have parameters that set their cost, for example {EXAMPLE}"
         raise TollbarError(f"the family {family} cannot be tuned", hint=hint)
     if within is None:
-        raise TollbarError("how long may one hash take?", where="--within", hint=EXAMPLE)
+        raise TollbarError(
+            "is missing; it must be the longest time of one hash", where="--within", hint=f"for example {EXAMPLE}"
+        )
     within_s = read_seconds("--within", within)
     if not LEAST_S <= within_s <= MOST_S:
-        raise TollbarError(f"from {LEAST_S * 1e3:.0f} ms to {MOST_S:.0f} s", where=f"--within {within}")
+        what = f"must be from {LEAST_S * 1e3:.0f} ms to {MOST_S:.0f} s, for example `250ms`"
+        raise TollbarError(what, where=f"--within {within}")
     asked = tuning.asked(
         choices,
         policy,
@@ -97,7 +100,7 @@ def _read_size(said: str) -> int:
     except ValueError as error:
         raise TollbarError(str(error), where=f"--memory {units.quoted(said)}") from error
     if size <= 0:
-        raise TollbarError("more than nothing", where=f"--memory {units.quoted(said)}")
+        raise TollbarError("must be greater than 0, for example `512MiB`", where=f"--memory {units.quoted(said)}")
     return size
 
 

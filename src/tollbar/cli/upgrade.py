@@ -69,8 +69,11 @@ def upgrade(
     """
     within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
     if within_s == 0:
-        hint = "`--for 20s`, for example; `tollbar plan` says what a study would measure"
-        raise TollbarError("an upgrade is measured: give it some time", where=f"--for {for_}", hint=hint)
+        raise TollbarError(
+            "must be greater than 0, because an upgrade is measured",
+            where=f"--for {for_}",
+            hint="for example `--for 20s`",
+        )
     above = None if fail_above is None else read_share("--fail-above", fail_above, most=None)
     one, other = upgrading.both(old, new)
     asked = upgrading.studies(one, other, families, FEWEST_BLOCKS)
@@ -124,7 +127,9 @@ def of_run(run: Path) -> AskedUpgrade | None:
             one, other = upgrading.both(said["old"], said["new"])
     except OSError as error:
         what = f"the folder of the upgrade cannot be entered: {error.strerror}"
-        raise TollbarError(what, where=said["folder"], hint="give the command `tollbar upgrade` again") from error
+        raise TollbarError(
+            what, where=said["folder"], hint="repeat the `tollbar upgrade` command as a new run"
+        ) from error
     return AskedUpgrade(one, other, said.get("families", ()), said["within_s"], said.get("fail_above"))
 
 

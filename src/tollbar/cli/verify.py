@@ -45,7 +45,10 @@ def verify(
         `./my-runner`.
     """
     if runner is not None and studies:
-        raise TollbarError("a runner is verified in what it offers itself", hint="leave the studies out")
+        raise TollbarError(
+            "`--runner` cannot be combined with studies, because the runner lists its own choices",
+            hint=f"`tollbar verify --runner {runner}`",
+        )
     planned = make_plan(studies, library) if runner is None else _of_runner(runner)
     proven = _proven(planned)
     findings = list(_kept(planned, proven)) if runner is not None else []
@@ -84,7 +87,11 @@ def _of_runner(path: Path) -> Plan:
         if family in known
     }
     if not choices:
-        raise TollbarError("it offers nothing that any family knows", where=str(path))
+        raise TollbarError(
+            "offers no choice of any family; its `offers` must name at least one",
+            where=str(path),
+            hint="docs/runners.md has a complete runner",
+        )
     head = {"question": "Does it keep the contract?", "providers": [spec]}
     texts = {name: wire.text_of({"": {**head, "family": name, "choices": some}}) for name, some in choices.items()}
     return planning.make([study.read(name, text, where=str(path)) for name, text in texts.items()], seed=0)

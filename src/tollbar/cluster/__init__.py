@@ -41,10 +41,10 @@ def check_can(on: str, simulate: int | None) -> None:
     if engine not in ENGINES:
         raise TollbarError(f"no such engine: `{engine}`", where=f"--cluster {on}", hint=f"known: {', '.join(ENGINES)}")
     if simulate is not None and not 1 <= simulate <= MOST_SIMULATED:
-        raise TollbarError(f"from 1 to {MOST_SIMULATED} nodes", where=f"--simulate {simulate}")
+        raise TollbarError(f"must be from 1 to {MOST_SIMULATED} nodes, for example 2", where=f"--simulate {simulate}")
     if simulate is not None and on != engine:
         raise TollbarError(
-            "a simulated cluster has an address of its own", where=f"--cluster {on}", hint=f"--cluster {engine}"
+            "an address cannot be combined with `--simulate`", where=f"--cluster {on}", hint=f"`--cluster {engine}`"
         )
     if find_spec("ray") is None:
         raise TollbarError("Ray is not installed", where=f"--cluster {on}", hint="pip install 'tollbar[ray]'")

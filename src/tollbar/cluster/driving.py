@@ -192,14 +192,14 @@ class Fleets:
             is_one_of_several = names.count(place.name) > 1
             name = place.address if is_one_of_several else place.name
             if name in {one.name for one in found if one}:
-                hint = "one machine measures one thing at a time: start one node of Ray on it"
-                raise TollbarError(f"two nodes of the cluster are one machine: {shown(name)}", hint=hint)
+                hint = "start only one node of Ray on a machine, because a machine measures one cell at a time"
+                raise TollbarError(f"two nodes of the cluster are on one machine: {shown(name)}", hint=hint)
             host = place.name if is_one_of_several else ""
             # A node gives its name itself, and a wrong one ends no other's part.
             is_usable = _NAME.fullmatch(name) and name not in (FILE, PAGE)
             found.append(FleetNode(name, place.address, dict(place.labels), host=host) if is_usable else None)
         if not any(found):
-            raise TollbarError(f"no name of a node: {enumeration([shown(name) for name in names])}")
+            raise TollbarError(f"no node has a usable name: {enumeration([shown(name) for name in names])}")
         self.fleet.nodes = [one for one in found if one]
         return found
 
@@ -408,7 +408,7 @@ def begin(
             hint = "choose another with --runs DIRECTORY"
             raise TollbarError(f"cannot make the fleet's directory: {error}", where=str(runs), hint=hint) from error
         return Fleets(directory, fleet)
-    raise TollbarError("has a thousand fleets of this second", where=str(runs))
+    raise TollbarError("a new fleet's directory cannot be created after 1,000 attempts in this second", where=str(runs))
 
 
 def take_up(directory: Path) -> Fleets:
@@ -427,9 +427,14 @@ def take_up(directory: Path) -> Fleets:
         raise TollbarError(f"not as Tollbar writes it: {error}", where=str(path)) from error
     names = [*(one.name for one in fleet.nodes), *(one.run for one in fleet.nodes if one.run), *fleet.files]
     if fleet.schema != SCHEMA or not all(map(is_plain, names)):
-        raise TollbarError(f"not a fleet of schema {SCHEMA}", where=str(path), hint="begin a new one")
+        raise TollbarError(
+            f"must have schema {SCHEMA} of a fleet",
+            where=str(path),
+            hint="begin a new fleet with `tollbar run --cluster ray`",
+        )
     if fleet.tollbar != __version__:
-        raise TollbarError(f"begun by Tollbar {fleet.tollbar}, and this is {__version__}", where=str(directory))
+        what = f"was begun by Tollbar {fleet.tollbar} and cannot be continued by {__version__}"
+        raise TollbarError(what, where=str(directory), hint="begin a new fleet with `tollbar run --cluster ray`")
     _check_files(directory, [one.name for one in fleet.nodes])
     return Fleets(directory, fleet)
 
@@ -452,12 +457,14 @@ def chosen(places: Sequence[ClusterNode], wanted: Mapping[str, str]) -> list[Clu
     if not found and wanted:
         there = sorted({f"{label}={value}" for one in places for label, value in one.labels.items()})
         asked = " ".join(f"{label}={value}" for label, value in wanted.items())
-        hint = nearest(asked, there) or "`ray start --labels=NAME=VALUE` gives a node one"
+        hint = nearest(asked, there) or "`ray start --labels=NAME=VALUE` sets a label"
         raise TollbarError(
-            f"no node of {counted(len(places), 'node')} has this label", where=f"--nodes {asked}", hint=hint
+            f"none of {counted(len(places), 'node')} has this label; at least one must",
+            where=f"--nodes {asked}",
+            hint=hint,
         )
     if not found:
-        raise TollbarError("the cluster has no node that is alive")
+        raise TollbarError("the cluster has no living node; it needs at least one", hint="`ray status` lists the nodes")
     return sorted(found, key=lambda one: (one.name, one.address))
 
 
@@ -469,5 +476,7 @@ def read_labels(said: Sequence[str]) -> dict[str, str]:
     for one in said:
         name, equals, value = one.partition("=")
         if not (name and equals and value):
-            raise TollbarError("a label and its value, as in tollbar.io/role=web", where=f"--nodes {one}")
+            raise TollbarError(
+                "must be a label with its value, for example `tollbar.io/role=web`", where=f"--nodes {one}"
+            )
     return {one.partition("=")[0]: one.partition("=")[2] for one in said}

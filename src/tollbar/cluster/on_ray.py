@@ -163,29 +163,33 @@ def _found_here(where: str) -> tuple[str, str]:
     try:
         address = services.canonicalize_bootstrap_address_or_die("auto")
     except (ConnectionError, ValueError, OSError) as error:
-        hint = f"{DOCUMENT}; --simulate 3 makes one up"
-        raise TollbarError("no cluster runs here", where=where, hint=hint) from error
+        hint = f"{DOCUMENT}; `--simulate 3` simulates a cluster"
+        raise TollbarError("no cluster is running on this machine", where=where, hint=hint) from error
     return address, f"{where}, by what Ray noted here: {address}"
 
 
 def _check_reached(address: str, where: str) -> None:
     found = _PORT.fullmatch(address)
     if found is None:
-        raise TollbarError("no address of a cluster", where=where, hint="as in ray:10.1.2.3:6379")
+        raise TollbarError(
+            "must be the address of a cluster, `ray:HOST:PORT`",
+            where=where,
+            hint="for example `--cluster ray:10.1.2.3:6379`",
+        )
     try:
         socket.create_connection((found[1], int(found[2])), REACHED_LIMIT_S).close()
     # An invalid host name raises UnicodeError.
     except (OSError, OverflowError, UnicodeError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise TollbarError(f"no cluster there: {said}", where=where, hint=DOCUMENT) from error
+        raise TollbarError(f"no cluster answers at this address: {said}", where=where, hint=DOCUMENT) from error
 
 
 def _not_connected(where: str, error: Exception, said: str) -> TollbarError:
     if isinstance(error, exceptions.AuthenticationError) or "InvalidAuthToken" in said + str(error):
-        hint = "RAY_AUTH_TOKEN_PATH names a file with the cluster's token; ~/.ray/auth_token is where Ray looks else"
-        return TollbarError("the cluster refuses the token, or there is none", where=where, hint=hint)
+        hint = "set RAY_AUTH_TOKEN_PATH to a file with the cluster's token, or write it to ~/.ray/auth_token"
+        return TollbarError("the token is missing, or the cluster refuses it", where=where, hint=hint)
     return TollbarError(
-        f"no connection with the cluster: {_last_line(str(error), first=True)}", where=where, hint=DOCUMENT
+        f"cannot connect to the cluster: {_last_line(str(error), first=True)}", where=where, hint=DOCUMENT
     )
 
 

@@ -30,7 +30,9 @@ class Limits:
     def check(self, number: Number) -> Number:
         """Return the number. Raises ValueError with a message that follows the name of a key or an option."""
         if not self.takes(number):
-            raise ValueError(f"`{units.quoted(number)}` is out of range; {self.words}, for example {self.example}")
+            raise ValueError(
+                f"`{units.quoted(number)}` is out of range; it must be {self.words}, for example {self.example}"
+            )
         return number
 
 
@@ -43,7 +45,7 @@ CHUNK_S = Limits(1e-6, 60, "from 1 us to 60 s", '"5 ms"')
 # After a month the machine is no longer comparable with itself.
 LONGEST_S = Limits(0, 31 * 86400, "at most 31 days", '"5 min"')
 # The number of blocks grows with the inverse square: 0.01 % needs some hundred million.
-PRECISION = Limits(1e-4, 0.999, "a share above nothing, from 0.01 % to 99.9 %", '"2 %"')
+PRECISION = Limits(1e-4, 0.999, "from 0.01 % to 99.9 %", '"2 %"')
 # Twice the cost is a difference of 100 %.
 THRESHOLD = Limits(0, 1, "from 0 % to 100 %", '"3 %"')
 # Costs that differ by a factor of a billion cannot be measured in one study.

@@ -19,5 +19,5 @@ def refuse_mixed(versions: Iterable[int], *, across_methods: bool, where: str | 
         raise TollbarError(
             f"the runs were measured by versions {' and '.join(map(str, several))} of the method",
             where=where,
-            hint="measure the older again, or take them as they are with --across-methods",
+            hint="measure the older run again, or add `--across-methods` to compare them anyway",
         )

@@ -79,10 +79,12 @@ def size_bytes(text: str | int | float, likely: Sequence[str] = IN_BYTES) -> int
     if match and meant:
         number = float(match[1].replace("_", ""))
         said = " or ".join(f"`{match[1]} {unit}` ({number * BYTES[unit]:,.0f} B)" for unit in meant)
-        raise Misread(f"say the unit, {said}", [f"{match[1]} {unit}" for unit in meant])
+        raise Misread(
+            f"`{match[0].strip()}` needs a unit, for example {said}", [f"{match[1]} {unit}" for unit in meant]
+        )
     value = _read(text, BYTES, "4 KiB", likely)
     if value != int(value):
-        raise ValueError(f"`{quoted(text)}` is not a whole number of bytes")
+        raise ValueError(f"`{quoted(text)}` must be a whole number of bytes, for example `1536 B`")
     return int(value)
 
 
@@ -91,8 +93,8 @@ def count(text: str | int) -> int:
     match = _COUNT.fullmatch(quoted(text))
     if not match:
         short = _THOUSANDS.fullmatch(quoted(text))
-        meant = f": `{short[1]}{'_000' * _POWERS[short[2].lower()]}`" if short else ""
-        raise ValueError(f"`{quoted(text)}` is not a whole number{meant}")
+        meant = f"{short[1]}{'_000' * _POWERS[short[2].lower()]}" if short else "12"
+        raise ValueError(f"`{quoted(text)}` must be a whole number, for example `{meant}`")
     number, power = int(match[1].replace("_", "")), match[2]
     return number if power is None else number ** int(power)
 
@@ -122,7 +124,7 @@ def arrivals(text: str | int | float) -> float:
         return 0.0
     found = per_second(text)
     if found <= 0:
-        raise ValueError(f"`{quoted(text)}`: a rate above zero, or `{UNPACED}`")
+        raise ValueError(f"`{quoted(text)}` must be a rate above zero, for example `200 /s`, or `{UNPACED}`")
     return found
 
 
@@ -135,7 +137,9 @@ def utilisation(text: str | int | float) -> int:
         return 0
     percent = share(text) * 100
     if not 1 <= percent <= MOST_BUSY or abs(percent - round(percent)) > 1e-9:
-        raise ValueError(f"`{quoted(text)}`: a whole percentage of 1 to {MOST_BUSY}, or `{UNPACED}`")
+        raise ValueError(
+            f"`{quoted(text)}` must be a whole percentage from 1 % to {MOST_BUSY} %, for example `60 %`, or `{UNPACED}`"
+        )
     return round(percent)
 
 
@@ -143,7 +147,7 @@ def published(text: str) -> tuple[float, str]:
     """Return `"10,750 ms"` as 10750.0 and `ms`: a figure in its source's unit. Raises ValueError without a unit."""
     match = _FIGURE.fullmatch(text)
     if not match:
-        raise ValueError(f'`{text}` is not a figure with its unit, as in "10,750 ms"')
+        raise ValueError(f'`{text}` must be a figure with its unit, for example "10,750 ms"')
     return float(match[1].replace(",", "")), match[2]
 
 
@@ -152,15 +156,15 @@ def _read(
 ) -> float:
     match = _NUMBER_AND_UNIT.fullmatch(quoted(text))
     if not match:
-        raise Misread(f'`{quoted(text)}` is not a number with a unit, as in "{example}"')
+        raise Misread(f'`{quoted(text)}` must be a number with a unit, for example "{example}"')
     number, unit = match.groups()
     if unit in units:
         return float(number.replace("_", "")) * units[unit]
     meant = _meant(number, unit, units) if unit else [f"{number} {one}" for one in likely]
     shown = " or ".join(f"`{one}`" for one in meant)
     if not unit:
-        raise Misread(f"say the unit, {shown}", meant)
-    known = f"did you mean {shown}?" if meant else f'as in "{example}"'
+        raise Misread(f"`{number}` needs a unit, for example {shown}", meant)
+    known = f"did you mean {shown}?" if meant else f'for example "{example}"'
     raise Misread(f"`{unit}` is not one of the units {', '.join(units)}; {known}", meant)
 
 

@@ -119,9 +119,9 @@ def parse(
     `known` maps keys and values of earlier versions to hints. `earlier`: the file is of an earlier version, and is
     translated to current words.
     """
-    deep = TollbarError("not TOML that a person would write: nested too deeply, or too long a number", where=where)
+    deep = TollbarError("the TOML is nested too deeply or has a number that is too long", where=where)
     if text.count(".") > MOST_DOTS:
-        what = f"not TOML that a person would write: more than {MOST_DOTS:,} dots"
+        what = f"the TOML has more than {MOST_DOTS:,} dots, the limit"
         raise TollbarError(what, where=where, hint="split it into several files")
     if _LONG_KEY.search(text):
         raise deep
@@ -176,12 +176,16 @@ def check_characters(said: object, where: str, key: str = "") -> None:
         for value in said:
             check_characters(value, where, key)
     elif isinstance(said, int) and said.bit_length() > MOST_BITS:
-        raise TollbarError(f"{f'`{key}`: ' if key else ''}a number of thousands of digits", where=where)
+        raise TollbarError(
+            f"{f'`{key}`: ' if key else ''}the number is too long; it must have at most {MOST_BITS} bits", where=where
+        )
     elif isinstance(said, str) and not said.isprintable():
         for one in said:
             if one not in "\n\t" and unicodedata.category(one).startswith("C"):
                 what = f"`{key}`: " if key else ""
-                raise TollbarError(f"{what}a control character, U+{ord(one):04X}", where=where)
+                raise TollbarError(
+                    f"{what}the control character U+{ord(one):04X} is not allowed; remove it", where=where
+                )
 
 
 def text_of(tables: Mapping[str, Mapping[str, object] | Sequence[Mapping[str, object]]]) -> str:

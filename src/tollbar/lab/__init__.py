@@ -51,7 +51,7 @@ def begin(
     planned = plan.make(asked, seed=seed, named_libraries=named_libraries)
     if places and not any(cell.server for one in planned.studies for cell in one.cells):
         raise TollbarError(
-            "nothing of these studies is asked of a server", where="--roles or `roles`", hint="leave it out"
+            "needs a study with servers; none of these has any", where="--roles or `[roles]`", hint="remove it"
         )
     fingerprint = machine.fingerprint()
     store = results.create(
@@ -75,13 +75,14 @@ def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachin
     if began_with != now:
         roles = ",".join(f"{role}={address}" for role, address in began_with.items())
         raise TollbarError(
-            "the run began with other roles" if roles else "the run began with all on this machine",
+            "the run began with other roles" if roles else "the run began without roles",
             where=str(directory),
-            hint=f"--roles {roles}" if roles else "leave --roles out",
+            hint=f"pass `--roles {roles}`" if roles else "remove `--roles`",
         )
     found = machine.differences(said["fingerprint"], machine.fingerprint())
     if found:
-        raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
+        what = f"the run began on another machine: {'; '.join(found)}"
+        raise TollbarError(what, where=str(directory), hint="continue it there, or begin a new run on this machine")
     planned = plan.make(asked, seed=said["seed"], named_libraries=said["libraries"])
     changed = results.changes(said, results.made_with(planned))
     store = results.reopen(directory)
@@ -93,9 +94,9 @@ def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachin
         store.close()
         lines = "".join(f"\n  {line}" for line in changed)
         raise TollbarError(
-            f"what is installed has changed since the run began:{lines}",
+            f"installed software has changed since the run began:{lines}",
             where=str(directory),
-            hint="begin a new run",
+            hint="begin a new run with `tollbar run`",
         )
     # Read again under the run's lock, because another process may have noted a look meanwhile.
     said = results.about(directory)

@@ -103,7 +103,7 @@ def refuse_others(began_with: Mapping[str, Any], now: Mapping[str, Any], directo
         known = began_with.get(role, about)["fingerprint"]
         if found := machine.differences(known, about["fingerprint"]):
             raise TollbarError(
-                f"the machine of the role {role} ({about['address']}) is not the one the run began on: "
+                f"the role {role} ({about['address']}) is on another machine than when the run began: "
                 f"{'; '.join(found)}",
                 where=str(directory),
                 hint="begin a new run",

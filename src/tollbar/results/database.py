@@ -152,9 +152,13 @@ def refuse_other_tables(database: sqlite3.Connection, path: Path) -> None:
     """Raise TollbarError unless the schema is exactly that of a run."""
     found, expected = _schema(database), _expected()
     for name in sorted({name for name, *_ in found - expected}):
-        raise TollbarError(f"not results as Tollbar writes them: `{name}` is no table of a run", where=str(path))
+        raise TollbarError(
+            f"the results are not as Tollbar writes them: `{name}` is not a table of a run", where=str(path)
+        )
     for name in sorted({name for name, *_ in expected - found}):
-        raise TollbarError(f"not results as Tollbar writes them: `{name}` is missing", where=str(path))
+        raise TollbarError(
+            f"the results are not as Tollbar writes them: the table `{name}` is missing", where=str(path)
+        )
 
 
 def _schema(database: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
@@ -221,7 +225,11 @@ class _Reading:
             self._thread.start()
         except RuntimeError as error:
             self.__exit__(None, None, None)
-            raise TollbarError(f"cannot be read: {error}", where=str(self._path), hint="give it more memory") from error
+            raise TollbarError(
+                f"cannot be read: {error}",
+                where=str(self._path),
+                hint="free some memory, or raise the limit of this process with `ulimit -v`",
+            ) from error
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> None:

@@ -79,27 +79,28 @@ def check_files(directory: Path) -> None:
         most = MOST_BYTES.get(str(name), None if path.parent == directory else MOST_OTHERWISE)
         if most is not None and stat.S_ISREG(status.st_mode) and status.st_size > most:
             raise TollbarError(
-                f"`{name}` is larger than that of any run: {units.show_bytes(status.st_size)}", where=where
+                f"`{name}` has {units.show_bytes(status.st_size)}; the limit is {units.show_bytes(most)}", where=where
             )
         if str(name) in _WRITTEN_IN_PLACE:
             _refuse_shared(status, str(name), where)
         if str(name) == JOURNAL and _names_a_file(path):
-            raise TollbarError(f"`{name}` names another file, which SQLite would remove", where=where)
+            raise TollbarError(f"`{name}` must not name another file, which SQLite would remove", where=where)
         if path.parent != directory and stat.S_ISREG(status.st_mode):
             together += status.st_size
         if together > MOST_TEXTS:
-            what = f"its files are larger than those of any run: {units.show_bytes(together)} of studies and families"
-            raise TollbarError(f"{what}; at most {units.show_bytes(MOST_TEXTS)} are read", where=where)
+            limit = units.show_bytes(MOST_TEXTS)
+            what = f"its studies and families have {units.show_bytes(together)}; the limit is {limit}"
+            raise TollbarError(what, where=where)
         if number >= MOST_FILES:
-            raise TollbarError(f"more than {MOST_FILES:,} files", where=where)
+            raise TollbarError(f"has more than {MOST_FILES:,} files, the limit of a run", where=where)
 
 
 def refuse_other_kinds(status: os.stat_result, name: str, where: str) -> None:
     """Raise TollbarError for an entry that is neither a file nor a folder."""
     if stat.S_ISLNK(status.st_mode):
-        raise TollbarError(f"`{name}` is a symbolic link, which is not followed", where=where)
+        raise TollbarError(f"`{name}` is a symbolic link; it must be a file or a folder", where=where)
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-        raise TollbarError(f"`{name}` is neither a file nor a folder", where=where)
+        raise TollbarError(f"`{name}` must be a file or a folder", where=where)
 
 
 def _refuse_shared(status: os.stat_result, name: str, where: str) -> None:

@@ -27,7 +27,10 @@ def export(run: Run, form: str, to: Path | None) -> None:
     A trial that failed before its first chunk has one row, without a round.
     """
     if form == "markdown":
-        raise TollbarError("a run has too many chunks for a table in Markdown", hint="export cells, with --per cell")
+        raise TollbarError(
+            "`--format markdown` needs `--per cell`, because a run has too many chunks for a table",
+            hint="`tollbar export RUN --per cell --format markdown`",
+        )
     write(lambda: _rows(run), form, to, lambda: _rows(run, every_chunk=False))
 
 
@@ -108,12 +111,14 @@ _WRITERS: Mapping[str, Callable[[Rows, TextIO, Rows], None]] = {"csv": _csv, "js
 
 def _parquet(rows: Rows, to: Path | None, telling: Rows) -> None:
     if to is None:
-        raise TollbarError("parquet is written to a file", hint="say which with --output FILE.parquet")
+        raise TollbarError("`--format parquet` needs `--output`", hint="for example `--output chunks.parquet`")
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise TollbarError("parquet needs pyarrow", hint="pip install 'tollbar[parquet]'") from error
+        raise TollbarError(
+            "Parquet needs pyarrow, which is not installed", hint="pip install 'tollbar[parquet]'"
+        ) from error
     columns: dict[str, list[Any]] = {name: [] for name in _names(telling)}
     for row in rows():
         for name, values in columns.items():

@@ -144,9 +144,11 @@ def about(directory: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         runs = (path for path in (directory.iterdir() if is_folder(directory) else ()) if is_file(path / "run.json"))
         newest = max(runs, key=lambda path: path.name, default=None)
-        hint = "give a directory that `tollbar run` made"
+        hint = "give a directory that `tollbar run` made, for example `runs/2026-11-21-101500-digests`"
         hint = f"the newest run in it is `{printable(str(newest))}`" if newest else hint
-        raise TollbarError("not a run: it has no run.json", where=str(directory), hint=hint) from error
+        raise TollbarError(
+            "is not a run; a run's directory must have a run.json", where=str(directory), hint=hint
+        ) from error
     except RecursionError as error:
         raise TollbarError("not as Tollbar writes it: nested too deeply", where=str(path)) from error
     except (OSError, ValueError) as error:
@@ -161,7 +163,7 @@ def about(directory: Path) -> dict[str, Any]:
         )
     hint = "it was made by another version of Tollbar, or by something else"
     if schema not in (FORMAT_5, SCHEMA):
-        raise TollbarError(f"not a run of schema {FORMAT_5} or {SCHEMA}", where=str(path), hint=hint)
+        raise TollbarError(f"must have schema {FORMAT_5} or {SCHEMA} of a run", where=str(path), hint=hint)
     assert isinstance(said, dict)
     if schema == FORMAT_5:
         said = _looks_renamed(said, "looks", "interim_looks")
@@ -176,8 +178,8 @@ def about(directory: Path) -> dict[str, Any]:
 def refuse_resumption(directory: Path, said: Mapping[str, Any]) -> None:
     """Raise TollbarError for a run of an earlier format, which can be read and not written."""
     if said["schema"] != SCHEMA:
-        what = f"made by an earlier version: a run of format {said['schema']} is read, and cannot be resumed"
-        raise TollbarError(what, where=str(directory), hint="measure again: `tollbar run` makes a new run")
+        what = f"has format {said['schema']} of an earlier version, which can be read but not resumed"
+        raise TollbarError(what, where=str(directory), hint="begin a new run with `tollbar run`")
 
 
 def as_written(said: Mapping[str, Any]) -> Mapping[str, Any]:

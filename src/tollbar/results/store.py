@@ -164,7 +164,7 @@ class Store:
             raise TollbarError(
                 f"cannot write the results: {error}",
                 where=str(self.directory),
-                hint="what was committed is safe; make room and go on with `tollbar run --resume`",
+                hint="committed results are safe; free some space and continue with `tollbar run --resume RUN`",
             ) from error
 
 
@@ -213,7 +213,7 @@ def create(
         raise TollbarError(
             f"cannot make the run's directory: {error}",
             where=str(parent),
-            hint="choose another with --runs DIRECTORY",
+            hint="choose another folder, for example `--runs /var/tmp/runs`",
         ) from error
 
 
@@ -326,7 +326,7 @@ def _locked(directory: Path) -> IO[bytes]:
     except BlockingIOError as error:
         lock.close()
         raise TollbarError(
-            "another process is writing this run", where=str(directory), hint="wait for it to end"
+            "another process is writing this run; only one can", where=str(directory), hint="wait until it ends"
         ) from error
     return lock
 

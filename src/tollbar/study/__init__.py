@@ -145,15 +145,21 @@ def _load_one(name: str) -> Iterator[Study]:
     elif name in within:
         if len(within[name]) > 1:
             of = [full for full in within if full.endswith(f"/{name}")]
-            raise TollbarError(f"several sets have a study `{name}`", hint=f"say which: {' or '.join(of)}")
+            raise TollbarError(
+                f"several sets have a study `{name}`; the name needs its set", hint=f"for example {' or '.join(of)}"
+            )
         yield _read(within[name][0])
     elif is_folder(Path(name)):
         paths = sorted(Path(name).glob("*.toml"))
         if not paths and is_file(Path(name) / "run.json"):
-            hint = f"`tollbar judge {name}` reads it, and `tollbar run --resume {name}` goes on with it"
-            raise TollbarError("this folder is a run, and no set of studies", where=name, hint=hint)
+            hint = f"`tollbar judge {name}` reads it, `tollbar run --resume {name}` continues it"
+            raise TollbarError("is a run; it must be a folder of studies", where=name, hint=hint)
         if not paths:
-            raise TollbarError("no study in this folder", where=name, hint="a folder of .toml files is a set")
+            raise TollbarError(
+                "has no study; the folder needs at least one .toml file",
+                where=name,
+                hint=f"for example `tollbar new digest --output {name}/digests.toml`",
+            )
         for path in paths:
             yield _read(path, str(path))
     elif Path(name).suffix == ".toml":
@@ -181,5 +187,9 @@ def _read(path: Traversable, where: str | None = None) -> Study:
         text = read_text(path) if isinstance(path, Path) else path.read_text("utf-8")
     except TollbarError as error:
         what = f"cannot read the study: {error.what.removeprefix('cannot be read: ')}"
-        raise TollbarError(what, where=where or path.name, hint="give a study's name or a .toml file") from error
+        raise TollbarError(
+            what,
+            where=where or path.name,
+            hint="give a study's name or a .toml file, for example `tollbar run digests`",
+        ) from error
     return read(name, text, where=where or path.name)

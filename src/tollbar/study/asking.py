@@ -54,7 +54,10 @@ def of_words(family_name: str, words: Sequence[str], against: str | None = None)
     choices = choices_of(family, [word for word in words if "=" not in word])
     varied = coordinates_of(family, [word for word in words if "=" in word])
     if not choices:
-        raise TollbarError(f"which choice of {family.name}?", hint=f"known: {', '.join(family.choices)}; `*` is all")
+        raise TollbarError(
+            f"the question needs a choice of {family.name}",
+            hint=f"known: {', '.join(family.choices)}; `*` is all of them",
+        )
     return _Asked(family, choices, varied, against).question()
 
 
@@ -84,7 +87,7 @@ def _family(name: str, words: Sequence[str]) -> Family:
         if not homes:
             raise
     first, choice = next(iter(homes.items()))
-    what = f"`{choice}` is a choice of {' and of '.join(homes)}; the family comes first"
+    what = f"`{choice}` is a choice of {' and of '.join(homes)}; the family must be first"
     raise TollbarError(what, hint=shlex.join(["tollbar", "ask", first, choice, *words]))
 
 
@@ -101,8 +104,8 @@ class _Asked:
         baseline = self._baseline()
         choices = list(dict.fromkeys([*self.choices, *([str(baseline["choice"])] if "choice" in baseline else [])]))
         if {*baseline} == {"choice"} and self._meant(choices) == [baseline["choice"]]:
-            hint = f"name another choice of {self.family.name}, or several values of what differs"
-            raise TollbarError(f"nothing is compared with `{baseline['choice']}`", hint=hint)
+            hint = f"add another choice of {self.family.name}, or several values of a coordinate"
+            raise TollbarError(f"`{baseline['choice']}` alone cannot be compared; a second cell is needed", hint=hint)
         server_names = self._servers()
         providers = self._providers(choices, server_names)
         in_vary = ("op", "threads")
@@ -139,9 +142,13 @@ class _Asked:
                 word = f"{name}={','.join(map(str, self.varied[name]))}"
                 if not self.family.load:
                     raise TollbarError(
-                        f"the family {self.family.name} has no users: its runner asks by itself", where=word
+                        f"the family {self.family.name} has no load; `{name}` cannot be set",
+                        where=word,
+                        hint=f"remove `{word}`",
                     )
-                raise TollbarError("users need a server", where=word, hint=f"as in `server={DEFAULT_SERVER}`")
+                raise TollbarError(
+                    f"`{name}` needs a server", where=word, hint=f"for example `server={DEFAULT_SERVER}`"
+                )
         return found
 
     def _baseline(self) -> dict[str, Value]:
@@ -151,7 +158,11 @@ class _Asked:
                 return self._with_parameters(choice_of(self.family, self.against))
             name, values = coordinate_of(self.family, self.against)
             if len(values) > 1:
-                raise TollbarError("one value to compare with", where=f"--baseline {self.against}")
+                raise TollbarError(
+                    "must have one value",
+                    where=f"--baseline {self.against}",
+                    hint=f"for example `--baseline {name}={values[0]}`",
+                )
             return {name: values[0]}
         named = self._meant(self.choices)
         if len(named) > 1:

@@ -85,7 +85,7 @@ def _least_and_most(given: object) -> object:
     return given
 
 
-_A_RATIO = f"a `ratio` is {limits.RATIO.words}, or the least and the most of several"
+_A_RATIO = f"a `ratio` must be {limits.RATIO.words}, or a list of the least and the most"
 _Ratio = Annotated[tuple[float, float], BeforeValidator(_least_and_most)]
 
 
@@ -133,31 +133,31 @@ class Claim(Strict):
         absolute = bool(self.published) and not compares
         if tried and (self.ratio is not None) + (self.order is not None) + absolute != 1:
             raise ValueError(
-                "a claim gives either a `ratio` or an `order`; or the `published` figure of one cell; or it is "
-                "`untestable`, with the reason"
+                "a claim needs exactly one of `ratio`, `order`, the `published` figure of one cell, and `untestable` "
+                "with the reason"
             )
         if not tried and (self.of or self.over or not str(self.untestable).strip()):
-            raise ValueError("what is `untestable` is of no cell, and says why")
+            raise ValueError("`untestable` needs a reason, and cannot have `of` or `over`")
         if tried and (compares != bool(self.of and self.over) or (absolute and not self.of)):
-            raise ValueError("a `ratio` or `order` is `of` one cell `over` another, a figure `of` one")
+            raise ValueError("a `ratio` or `order` needs `of` and `over`; a figure needs `of` alone")
         if self.ratio is not None and not all(map(limits.RATIO.takes, self.ratio)):
             raise ValueError(_A_RATIO)
         if self.ratio is not None and self.ratio[0] > self.ratio[1]:
-            raise ValueError("a `ratio` of two numbers goes from the least to the most")
+            raise ValueError("a `ratio` of two numbers must have the smaller first, for example `[1.5, 2.0]`")
         if self.grows and not (tried and compares):
             raise ValueError(
-                "what `grows` has an `order` or a `ratio`: of the ratio at the second value over that at the first"
+                "`grows` needs an `order` or a `ratio`, of the ratio at the second value over that at the first"
             )
         if any(first == second for first, second in self.grows.values()):
-            raise ValueError("what `grows` goes from one value to another")
+            raise ValueError("`grows` needs two different values, for example `bytes = [64, 4096]`")
         if self.order == "wider" and not self.grows:
-            raise ValueError('what is "wider" `grows`, from one value of a setting to another')
+            raise ValueError('`order = "wider"` needs `grows`, for example `grows = { bytes = [64, 4096] }`')
         if tried and (len(self.published) % 2 if compares else len(self.published) > 1):
-            raise ValueError("`published` is the figure of `of`, and then that of `over`")
+            raise ValueError("`published` must be two figures, of `of` and of `over`, or one without `over`")
         if (self.error or self.deviation) and not self.published:
-            raise ValueError("an `error` or a `deviation` stands beside a `published` figure")
+            raise ValueError("`error` and `deviation` need a `published` figure")
         if self.component and self.metric not in OF_COMPONENTS:
-            raise ValueError(f"a `component` has {' and '.join(OF_COMPONENTS)} of its own, and no {self.metric}")
+            raise ValueError(f"the metric of a `component` must be {' or '.join(OF_COMPONENTS)}, not {self.metric}")
         return self
 
     @property
@@ -206,7 +206,7 @@ class CrossTable(Strict):
     @model_validator(mode="after")
     def _compares_costs(self) -> CrossTable:
         if self.metric and self.over:
-            raise ValueError("a table of a `metric` shows what was seen: it has no `over`")
+            raise ValueError("a table cannot have both `metric` and `over`")
         return self
 
 

@@ -24,8 +24,8 @@ from tollbar.study.definition import (
 
 # Keys of earlier versions, and the hint for each.
 GONE = {
-    "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
-    "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
+    "measure.trial": "use `measure.rounds` and `measure.chunk`; default: 10 rounds of 5 ms",
+    "measure.warm-up": "remove it; runners warm up by themselves, and `measure.rounds` sets how long they are measured",
 }
 
 
@@ -86,11 +86,13 @@ class WireLoad(Wire):
     @model_validator(mode="after")
     def _is_one_of_two_shapes(self) -> WireLoad:
         if not self.users:
-            raise ValueError("`users` is empty; say the number of users, for example `users = [8]`")
+            raise ValueError("`users` is empty; it needs the number of users, for example `users = [8]`")
         if bool(self.rates) + bool(self.utilisation) != (self.shape == "open"):
-            raise ValueError("an open load gives `rates` or `utilisation`, a closed one `users`")
+            raise ValueError('`rates` or `utilisation` need `shape = "open"`, which needs exactly one of them')
         if self.shape == "open" and len(self.users) > 1:
-            raise ValueError("an open load has one number of `users`: the most connections it may use")
+            raise ValueError(
+                "an open load must have one number of `users`, its connections, for example `users = [64]`"
+            )
         return self
 
 
@@ -139,14 +141,12 @@ class WireStudy(Wire):
     @model_validator(mode="after")
     def _says_what_is_measured(self) -> WireStudy:
         if self.providers == ():
-            raise ValueError("`providers` is empty: left out, it is what the family has by default")
+            raise ValueError("`providers` is empty; remove it to use the family's default")
         if self.url and self.servers:
-            raise ValueError("a study is measured through `servers` or on a `url`, not both")
+            raise ValueError("`servers` and `url` cannot be combined")
         metric = STATISTIC_OF[self.statistic] if self.statistic else None
         if metric and metric not in {claim.metric for claim in self.claim}:
-            raise ValueError(
-                f'the `statistic` is of {metric}, and no `[[claim]]` of the study has `metric = "{metric}"`'
-            )
+            raise ValueError(f'`statistic` needs a `[[claim]]` with `metric = "{metric}"`')
         if self.statistic != "mean-error-deviation" and any(claim.error or claim.deviation for claim in self.claim):
-            raise ValueError('an `error` or a `deviation` is of the `statistic = "mean-error-deviation"`')
+            raise ValueError('`error` and `deviation` need `statistic = "mean-error-deviation"`')
         return self

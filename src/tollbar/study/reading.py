@@ -118,14 +118,13 @@ def _check_threads(wire: WireStudy, family: Family, load: Load | None, where: st
     if "threads" not in wire.vary:
         return
     if wire.url or not family.load:
-        what = (
-            f"{'a server of your own' if wire.url else f'the family {family.name}'} has no threads that the lab starts"
-        )
-        hint = "threads are of what a runner performs by itself, and of the lab's own servers, such as nginx and httpd"
+        subject = "your own server" if wire.url else f"the family {family.name}"
+        what = f"the lab does not start {subject}, so its threads cannot be varied"
+        hint = "`threads` needs a runner, or one of the lab's own servers, for example nginx or httpd"
         raise TollbarError(f"`vary.threads`: {what}", where=where, hint=hint)
     if load is not None and (load.is_open or load.think_s):
-        what = "`vary.threads`: cores that wait for arrivals, or for users who think, do not show what threads wait for"
-        raise TollbarError(what, where=where, hint="leave the rate and the thinking time out: users ask at once again")
+        what = "`vary.threads` needs a load without rate and thinking time, so that no core waits for arrivals"
+        raise TollbarError(what, where=where, hint="remove `rates`, `utilisation` and `think` from `[load]`")
 
 
 def _load(study: WireStudy, family: Family, where: str) -> Load | None:
@@ -133,30 +132,40 @@ def _load(study: WireStudy, family: Family, where: str) -> Load | None:
     if not family.load and (wire or study.url):
         what = "`load`" if wire else "`url`"
         raise TollbarError(
-            f"{what} means nothing to the family {family.name}, which asks its servers itself", where=where
+            f"{what} cannot be set for the family {family.name}, which sends its own requests", where=where
         )
     if wire is None:
         if not served or not family.load:
             return None
         if family.servers and not study.url:
             return default_load(family)
-        raise TollbarError("`load` is missing: it says what is asked of the server", where=where)
+        raise TollbarError(
+            "`[load]` is missing; a server needs requests",
+            where=where,
+            hint='for example `load.request.get = "/bytes/4096"`',
+        )
     if not served:
-        raise TollbarError("`servers` is missing: a load needs a server", where=where)
+        raise TollbarError(
+            "`servers` is missing; a load needs a server", where=where, hint='for example `servers = ["nginx"]`'
+        )
     if wire.request.get is None and not study.url:
-        raise TollbarError("`load.request.get` is missing: it says what is asked of the server", where=where)
+        raise TollbarError(
+            "`load.request.get` is missing; a server needs requests",
+            where=where,
+            hint='for example `get = "/bytes/4096"`',
+        )
     if study.url and "beside" in wire.client:
         raise TollbarError(
-            "`load.client`: which core a server of your own is on is not known, so that no client is `beside` it",
+            "`load.client` cannot be `beside` your own server, whose core is not known",
             where=where,
-            hint="leave it out: the client is on a core of its own",
+            hint="remove it; the client then has its own core",
         )
     expected = None if wire.expect.bytes is None else str(wire.expect.bytes)
     _check_template(wire.request.get or "", "load.request.get", family, where)
     _check_template(expected or "", "load.expect.bytes", family, where)
     if expected is not None and not _is_length(expected, family):
-        what = f"`load.expect.bytes`: `{units.quoted(expected)}` is no length of a body"
-        hint = 'say a whole number of bytes, or the coordinate that gives it, for example `bytes = "{bytes}"`'
+        what = f"`load.expect.bytes`: `{units.quoted(expected)}` must be the length of a body"
+        hint = 'for example `bytes = 4096`, or a coordinate: `bytes = "{bytes}"`'
         raise TollbarError(what, where=where, hint=hint)
     return Load(
         users=wire.users,
@@ -178,14 +187,14 @@ def _check_template(template: str, key: str, family: Family, where: str) -> None
         fields = [(name, how, kind) for _, name, how, kind in Formatter().parse(template) if name is not None]
     except ValueError as error:
         raise TollbarError(
-            f"`{key}`: {error}", where=where, hint="a brace that stands for itself is doubled"
+            f"`{key}`: {error}", where=where, hint="write a literal brace twice, for example `{{`"
         ) from error
     for name, how, kind in fields:
         if name not in known:
             raise unknown("coordinate", name, known, where=f"{where}: `{key}`")
         if how or kind:
             # A format width of a billion would take as much memory.
-            what = f"`{key}`: `{{{name}}}` stands alone in its braces; remove what follows the name"
+            what = f"`{key}`: `{{{name}}}` must have only the name in its braces"
             raise TollbarError(what, where=where)
 
 
@@ -201,14 +210,14 @@ def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
     costs = _costs(wire, family)
     cost = measure.cost or costs[0]
     if cost not in costs:
-        hint = f"this is `{'` or `'.join(costs)}`"
+        hint = f"use `{'` or `'.join(costs)}`"
         raise TollbarError(f"`measure.cost`: `{cost}` cannot be measured here", where=where, hint=hint)
     if measure.longest is not None and measure.precision is None:
         raise TollbarError(
-            "`measure.longest` is how long a `measure.precision` may take, and there is none", where=where
+            "`measure.longest` needs `measure.precision`", where=where, hint='for example `precision = "2 %"`'
         )
     if measure.cells == "claimed" and not any(claim.of for claim in wire.claim):
-        raise TollbarError('`measure.cells`: "claimed", and no claim is about a cell', where=where)
+        raise TollbarError('`measure.cells = "claimed"` needs a `[[claim]]` about a cell', where=where)
     is_adapted = not {"chunk", "rounds"} & measure.model_fields_set
     made = Measure(
         cost,
@@ -256,7 +265,11 @@ class _Reader:
             if any(is_like(name, pattern) and (name != null or pattern == null) for pattern in patterns)
         )
         if not found:
-            raise TollbarError("`choices`: none", where=self.where, hint=f"`{null}` is a choice only by its name")
+            raise TollbarError(
+                "`choices` selects no choice",
+                where=self.where,
+                hint=f'no pattern selects `{null}`; name it, for example `choices = ["{null}"]`',
+            )
         return found
 
     def claim(self, claim: Claim, servers_of_study: Sequence[str] | None) -> Claim:
@@ -280,25 +293,25 @@ class _Reader:
         if table.metric:
             self._has_metric("table.metric", table.metric)
         if table.rows == table.columns:
-            raise TollbarError(f"`table.columns`: `{table.columns}` has the rows already", where=self.where)
+            raise TollbarError(f"`table.columns` cannot be `{table.columns}`, which has the rows", where=self.where)
         over, where = self.coordinates("table.over", table.over), self.coordinates("table.where", table.where)
         return replace(table, over=over, where=where)
 
     def factors(self, wire: WireStudy, choices: Sequence[str]) -> dict[str, tuple[Value, Value]]:
         """Return the two values of each factor, in the study's order."""
         if wire.factors and len(set(wire.factors)) not in FACTORS:
-            hint = "with one there is nothing to add up, and with four there are more cells than one batch can hold"
-            raise TollbarError("`factors` are two or three coordinates", where=self.where, hint=hint)
+            hint = 'for example `factors = ["choice", "bytes"]`'
+            raise TollbarError("`factors` must be two or three different coordinates", where=self.where, hint=hint)
         found = {}
         specs = [normal(spec) for spec in wire.providers or ()]
         lists = {"choice": choices, "provider": specs, "server": list(wire.servers)}
         for name in wire.factors:
             given = lists[name] if name in lists else self.varied(name, wire.vary.get(name, ()))
             if len(given) != 2:
-                what = f"`factors`: `{name}` has {len(given)} values, where a factor has two"
+                what = f"`factors`: `{name}` has {len(given)} values; a factor must have two"
                 place = f"{name}s" if name in lists else f"vary.{name}"
                 raise TollbarError(
-                    what, where=self.where, hint=f"say in `{place}` what is without it, and what with it"
+                    what, where=self.where, hint=f"set two values in `{place}`: first without the factor, then with it"
                 )
             found[name] = (given[0], given[1])
         return found
@@ -307,8 +320,8 @@ class _Reader:
         known = (*others, *self.family.metrics)
         if name not in known:
             if name in (*ELAPSED, *NOTICED):
-                what = "a load's users notice" if name in NOTICED else "is measured where no load is"
-                raise TollbarError(f"`{key}`: `{name}` is what {what}", where=self.where)
+                needs = "needs a load" if name in NOTICED else "cannot be measured with a load"
+                raise TollbarError(f"`{key}`: `{name}` {needs}", where=self.where)
             raise TollbarError(f"`{key}`: no such metric: `{name}`", where=self.where, hint=nearest(name, known))
 
     def coordinates(self, key: str, given: Mapping[str, Value]) -> dict[str, Value]:
@@ -318,12 +331,14 @@ class _Reader:
         """Return the values of a setting, each of which makes a cell."""
         if name in CHOSEN_ELSEWHERE:
             raise TollbarError(
-                f"`vary.{name}`: `{name}` is not varied here",
+                f"`vary.{name}`: `{name}` cannot be in `[vary]`",
                 where=self.where,
-                hint=f"say it in `{CHOSEN_ELSEWHERE[name]}`, which makes a cell of each",
+                hint=f"list its values in `{CHOSEN_ELSEWHERE[name]}`",
             )
         if not given:
-            raise TollbarError(f"`vary.{name}`: no value", where=self.where, hint="leave it out for its default")
+            raise TollbarError(
+                f"`vary.{name}` needs at least one value", where=self.where, hint="remove it to use the default"
+            )
         return self.values(f"vary.{name}", name, given)
 
     def patterns(self, key: str, name: str, given: Value | tuple[Value, ...]) -> tuple[Value, ...]:
@@ -370,9 +385,11 @@ class _Reader:
         are_whole = name not in ("users", "threads") or all(isinstance(number, int) for number in numbers)
         if len(numbers) < len(given) or not are_whole or not all(0 <= number < inf for number in numbers):
             wanted = (
-                f"{name} are whole numbers" if name in ("users", "threads") else f"{name} is a number, without its unit"
+                f"{name} must be whole numbers"
+                if name in ("users", "threads")
+                else f"{name} must be a number without unit"
             )
-            raise TollbarError(f"`{key}`: {wanted} here", where=self.where)
+            raise TollbarError(f"`{key}`: {wanted}, for example 8", where=self.where)
         try:
             for number in numbers if name == "threads" else ():
                 THREADS.check(number)

@@ -42,7 +42,7 @@ def coordinates_of(family: Family, words: Sequence[str]) -> dict[str, tuple[Valu
         named = [(_named_coordinate(family, name), values) for name, _, values in (w.partition("=") for w in words)]
         twice = next(name for name in varied if sum(name == other for other, _ in named) > 1)
         values = ",".join(some for name, some in named if name == twice)
-        raise TollbarError(f"`{twice}` is given twice", hint=f"say it once: `{twice}={values}`")
+        raise TollbarError(f"`{twice}` is given twice; all its values must be in one word", hint=f"`{twice}={values}`")
     return varied
 
 
@@ -56,7 +56,7 @@ def choices_of(family: Family, words: Sequence[str]) -> list[str]:
     for place, name in enumerate(found):
         if name in found[:place]:
             also = f", as `{words[found.index(name)]}` and `{words[place]}`" if words[place] != name else ""
-            hint = "name it once; `tollbar run self-test` measures the same work twice, to show chance differences"
+            hint = "remove one; `tollbar run self-test` measures equal work twice, to show chance differences"
             raise TollbarError(f"the choice `{name}` is given twice{also}", hint=hint)
     return found
 
@@ -85,22 +85,22 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
     """Yield hints on the meaning of a word that is not a choice."""
     several = [spelling.find(one, family.choices) for one in re.split(r"[,;+]\s*", word) if one]
     if len(several) > 1 and None not in several:
-        yield f"blanks part choices, and commas values: `{' '.join(str(one) for one in several)}`"
+        yield f"separate choices by spaces: `{' '.join(str(one) for one in several)}`"
     if len(spelling.meant(word, family.choices)) > 1 or spelling.is_near(word, family.choices):
         # It is an ambiguous choice, not another kind of word.
         return
     for setting in family.settings.values():
         value = spelling.find(word, [str(value) for value in setting.values or ()])
         if value is not None:
-            yield f"it is a value of `{setting.name}`: say `{setting.name}={value}`"
+            yield f"it is a value of `{setting.name}`: write `{setting.name}={value}`"
     if (operation := spelling.find(word, family.operations)) is not None:
-        yield f"it is an operation: say `op={operation}`"
+        yield f"it is an operation: write `op={operation}`"
     if (server := spelling.find(word, servers.all_servers())) is not None:
-        yield f"it is a server: say `server={server}`"
+        yield f"it is a server: write `server={server}`"
     if (provider := libraries.named(word)).partition(":")[0] in libraries.kinds():
-        yield f"it is a provider: say `provider={provider}`"
+        yield f"it is a provider: write `provider={provider}`"
     if (name := _named_coordinate(family, word)) in (*family.settings, *NOT_SETTINGS):
-        yield f"it is what may vary: give it a value, as in `{name}={_example(family, name)}`"
+        yield f"it is a coordinate: give it a value, for example `{name}={_example(family, name)}`"
     homes = choice_homes(word)
     if homes:
         home, choice = next(iter(homes.items()))
@@ -124,14 +124,16 @@ def coordinate_of(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
     name = _named_coordinate(family, written)
     values = tuple(value.strip() for value in said.split(","))
     if name in ("choice", "choices"):
-        raise TollbarError("a choice stands by itself", where=word, hint=f"`tollbar ask {family.name} {said}`")
+        raise TollbarError(
+            "a choice must be given without `choice=`", where=word, hint=f"`tollbar ask {family.name} {said}`"
+        )
     if name not in [*NOT_SETTINGS, *family.settings]:
         what = f"the family {family.name} has no setting `{name}`"
         raise TollbarError(what, where=word, hint=nearest_setting(family, name))
     if "" in values:
-        raise TollbarError("a value is missing", where=word, hint=f"as in `{name}={_example(family, name)}`")
+        raise TollbarError("a value is missing", where=word, hint=f"for example `{name}={_example(family, name)}`")
     if _THOUSANDS.fullmatch(said) and any(value.startswith("0") for value in values):
-        what = f"`{said}` is {len(values)} values, because commas part values"
+        what = f"`{said}` is read as {len(values)} values, because commas separate values"
         raise TollbarError(what, where=word, hint=_hint_for(family, name, said.replace(",", "")))
     found = tuple(_value(family, name, value, word) for value in values)
     setting = family.settings.get(name)
@@ -150,7 +152,7 @@ def _hint_for(family: Family, name: str, said: str) -> str:
     try:
         _value(family, name, said, typed)
     except TollbarError as error:
-        return error.hint or f"as in `{name}={_example(family, name)}`"
+        return error.hint or f"for example `{name}={_example(family, name)}`"
     return f"type `{typed}`"
 
 
@@ -165,10 +167,12 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
     if name in ("users", "threads"):
         # The study itself has narrower limits; Python refuses numbers of thousands of digits.
         if not said.isdecimal() or not 1 <= len(said) <= MOST_DIGITS or int(said) < 1:
-            hint = f"as in `{name}={'1,8' if name == 'users' else '1,2'}`"
-            raise TollbarError(f"`{units.quoted(said)}` is not a number of {name}", where=word, hint=hint)
+            hint = f"for example `{name}={'1,8' if name == 'users' else '1,2'}`"
+            raise TollbarError(
+                f"`{units.quoted(said)}` must be a whole number of {name} above 0", where=word, hint=hint
+            )
         if name == "threads" and (lack := machine.lacks_cores(int(said))) is not None:
-            raise TollbarError(lack, where=word, hint=f"up to `threads={len(machine.CORES)}`")
+            raise TollbarError(lack, where=word, hint=f"at most `threads={len(machine.CORES)}`")
         return int(said)
     if name in PACES:
         try:

@@ -53,7 +53,7 @@ class _WireCase(Wire):
     @model_validator(mode="after")
     def _says_one_thing(self) -> _WireCase:
         if (self.is_ is None) == (self.partly is None):
-            raise ValueError('either `is = "yes"`, `is = "no"`, or `partly` with its condition')
+            raise ValueError('must have either `is` or `partly`, for example `is = "yes"` or `partly = "with TLS"`')
         return self
 
 
@@ -66,7 +66,7 @@ def _cases(said: Any) -> Any:
 
 def _ends(cases: tuple[_WireCase, ...]) -> tuple[_WireCase, ...]:
     if not cases or [bool(case.when) for case in cases] != [True] * (len(cases) - 1) + [False]:
-        raise ValueError("each but the last says `when`, and the last, for all else, does not")
+        raise ValueError("only the last case must have no `when`; each case before it needs one")
     return cases
 
 
@@ -100,11 +100,13 @@ class _WireChoice(Wire):
     @model_validator(mode="after")
     def _has_a_standing(self) -> _WireChoice:
         if (self.standing is None) == (not self.level):
-            raise ValueError("a choice has either a `standing` or `level`s")
+            raise ValueError('a choice needs either a `standing` or `level`s, for example `standing = "acceptable"`')
         if self.level and self.authority:
-            raise ValueError("each `level` has its own `authority`")
+            raise ValueError("`authority` must be in each `level`, not in the choice")
         if self.level and self.level[-1].at_least:
-            raise ValueError("the last `level` is for all below the others: it has no `at-least`")
+            raise ValueError(
+                "the last `level` cannot have `at-least`, because it covers all values below the other levels"
+            )
         return self
 
 
@@ -173,7 +175,7 @@ class _WireHead(Wire):
     def _knows_its_operations(self) -> _WireHead:
         for operation in self.unanswered:
             if operation not in self.operations:
-                raise ValueError(f"`unanswered`: the family has no operation `{operation}`")
+                raise ValueError(f"`unanswered`: no such operation: `{operation}`; known: {', '.join(self.operations)}")
         return self
 
 
@@ -196,7 +198,7 @@ def _completed(choices: Any) -> Any:
         like = choice.get("like") if isinstance(choice, dict) else None
         if like is not None and not isinstance(complete.get(str(like)), dict):
             # A choice must follow the one it is like, so that none is like itself.
-            raise ValueError(f"`{name}.like`: no choice before it is called `{like}`; {nearest(str(like), complete)}")
+            raise ValueError(f"`{name}.like`: `{like}` must be a choice above this one; {nearest(str(like), complete)}")
         complete[name] = choice if like is None else {**complete[str(like)], **choice}
     return complete
 
@@ -240,7 +242,7 @@ def read_family(
     try:
         wire = read(path, _WireFamily, earlier=earlier)
         if wire.part and is_part:
-            raise ValueError("`part`: this family is a part of another one, and cannot have parts itself")
+            raise ValueError("`part`: a family that is a part of another cannot have parts")
         settings = {name: _setting(name, s) for name, s in wire.setting.items()}
         answers_in = folder if with_answers else None
         head = dict(wire.family)
@@ -291,7 +293,7 @@ def _member(
     choices = tuple(choice for choice in family.choices if any(is_like(choice, one) for one in wire.choices))
     if wire.default not in choices:
         raise ValueError(
-            f"`part.{name}.default`: `{wire.default}` is none of its choices; {nearest(wire.default, choices)}"
+            f"`part.{name}.default`: `{wire.default}` must be one of its choices; {nearest(wire.default, choices)}"
         )
     if wire.op is not None and wire.op not in family.operations:
         raise ValueError(f"`part.{name}.op`: no such operation: `{wire.op}`; {nearest(wire.op, family.operations)}")
@@ -384,7 +386,7 @@ def _answer(choice: str, wire: _WireAnswer, settings: Mapping[str, Setting], fol
         text = (folder / "answers" / wire.file).read_text("utf-8")
         return _answer(choice, _WireAnswer.model_validate(json.loads(text)), settings, folder)
     if wire.is_ is None:
-        raise ValueError(f"`choice.{choice}.answers`: a known answer says what it `is`")
+        raise ValueError(f'`choice.{choice}.answers`: a known answer needs `is`, for example `is = "ba7816bf"`')
     inputs = {key.replace("-", "_"): str(value) for key, value in (wire.model_extra or {}).items()}
     if wire.of is not None:
         inputs["of"] = wire.of

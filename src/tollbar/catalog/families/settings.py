@@ -97,7 +97,7 @@ class Setting:
     def read(self, value: object) -> Value:
         """Return a study's value for this setting. Raises ValueError with a message that follows the key's name."""
         if not isinstance(value, str | int):
-            raise ValueError(f"`{units.quoted(value)}` is neither a word nor a whole number")
+            raise ValueError(f"`{units.quoted(value)}` must be a word or a whole number, for example `{self.default}`")
         if self.is_share:
             return _percent(value)
         if self.is_number:
@@ -142,17 +142,19 @@ class Setting:
     def _check(self, number: int, said: str | int) -> None:
         """Raise ValueError for a number that is out of bounds, or between two values."""
         if self.least is not None and number < self.least:
-            raise ValueError(f"`{said}` is too small: {self.words(self.least)} at least")
+            raise ValueError(f"`{said}` is too small; it must be at least {self.words(self.least)}")
         if self.most is not None and number > self.most:
-            raise ValueError(f"`{units.quoted(said)}` is too large: {self.words(self.most)} at most")
+            raise ValueError(f"`{units.quoted(said)}` is too large; it must be at most {self.words(self.most)}")
         if self.unit == "power-of-two" and number & (number - 1):
             below = number.bit_length() - 1
             near = " or ".join(f"`2^{power}` ({1 << power:,})" for power in (below, below + 1))
-            raise ValueError(f"`{said}` is not a power of two, as {near} is")
+            raise ValueError(f"`{said}` must be a power of two, for example {near}")
         if number % self.multiple_of:
             around = (number - number % self.multiple_of, number + -number % self.multiple_of)
             near = " or ".join(f"`{self.typed(value)}`" for value in around)
-            raise ValueError(f"`{said}` is {number:,} B, no multiple of {self.words(self.multiple_of)}: {near}")
+            raise ValueError(
+                f"`{said}` ({number:,} B) must be a multiple of {self.words(self.multiple_of)}, for example {near}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,5 +183,5 @@ def _percent(value: str | int) -> int:
     # A fraction of one is not a percentage, and needs no unit.
     share = (float(value) if re.fullmatch(r"0(\.\d+)?", str(value)) else units.share(value)) * 100
     if abs(share - round(share)) > 1e-9 or not 0 <= share <= 100:
-        raise ValueError(f"`{value}` is not a whole share from 0 % to 100 %")
+        raise ValueError(f"`{value}` must be a whole percentage from 0 % to 100 %, for example `50 %`")
     return round(share)

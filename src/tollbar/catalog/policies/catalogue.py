@@ -60,8 +60,10 @@ def refuse_silent(asked: Iterable[Policy], family: str) -> None:
     for one in asked:
         if not one.is_about(family):
             about = [name for name in shipped() if policy(name).is_about(family)]
-            hint = f"policies that have: {', '.join(about)}" if about else None
-            raise TollbarError(f"the policy has no rule on {family}", where=one.name, hint=hint)
+            hint = f"policies with such rules: {', '.join(about)}" if about else None
+            raise TollbarError(
+                f"the policy has no rule for the family {family}; it needs one", where=one.name, hint=hint
+            )
 
 
 def _found(
@@ -74,7 +76,9 @@ def _found(
         path = (beside / name).resolve()
     if path is None and _is_there(beside / name):
         raise TollbarError(
-            f"`{name}` is no policy: a policy is a TOML file whose name ends in `.toml`", where=where, hint=_ours(name)
+            f"`{name}` is not a policy; a policy must be a TOML file with a name that ends in `.toml`",
+            where=where,
+            hint=_ours(name),
         )
     if path is None:
         folder = (beside / name).parent
@@ -84,7 +88,9 @@ def _found(
         hint = f"did you mean {' or '.join(f'`{one}`' for one in meant)}?" if meant else _listed(known)
         raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)
     if path in extending:
-        raise TollbarError(f"the policy extends itself, by `{name}`", where=where)
+        raise TollbarError(
+            f"the policy cannot extend itself, by `{name}`", where=where, hint=f"remove `{name}` from `extends`"
+        )
     if path not in already:
         _refuse_many(extending, already, where)
         found = read_policy(

@@ -217,7 +217,11 @@ def _refuse_many(uses: Sequence[ProjectUse], path: Path) -> None:
     )
     if counted > MOST_JUDGED:
         what = f"its uses are judged by more than {MOST_JUDGED:,} rules, each counted for each use, which is the limit"
-        raise TollbarError(what, where=str(path), hint="split it into several files, and check each")
+        raise TollbarError(
+            what,
+            where=str(path),
+            hint="split it into several files and check each, for example `tollbar check policy web.toml`",
+        )
 
 
 def check_project(project: Project, on: date) -> tuple[CheckedUse, ...]:
@@ -263,15 +267,17 @@ def _use(
     there = settings_at(family, cell)
     for setting in given.setting:
         if setting not in (*PLACES, *there):
-            what = f"`{setting}` means nothing there"
+            what = f"`{setting}` does not apply to `{choice}` with these settings; remove it"
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
     if (refusal := family.why_unsupported(cell)) is not None:
         raise TollbarError(refusal, where=f"{where}.setting`" if given.setting else f"{where}.choice`")
     left_open = open_for_standing(family, cell)
     if given.standing is not None and left_open:
         names = " and ".join(left_open)
-        hint = f"give {names} in `setting`, or leave the standing out"
-        raise TollbarError(f"its standing is decided by {names}", where=f"{where}.standing`", hint=hint)
+        hint = f"give {names} in `setting`, or remove `standing`"
+        raise TollbarError(
+            f"the standing depends on {names}, which must be given", where=f"{where}.standing`", hint=hint
+        )
     own = [named(one, f"{where}.policy`") for one in given.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
     return ProjectUse(name, family, cell, found, threats, given.standing)

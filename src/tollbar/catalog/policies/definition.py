@@ -92,14 +92,16 @@ class Rule(Wire):
         asks = [kind for kind in KINDS if getattr(self, kind) not in (None, {}, ())]
         if len(asks) != 1:
             known = ", ".join(f"`{kind.replace('_', '-')}`" for kind in KINDS)
-            raise ValueError(f"the rule `{self.id}` asks {len(asks)} things: one of {known}")
+            raise ValueError(f"the rule `{self.id}` has {len(asks)} requirements; it must have exactly one of {known}")
         for threat, degree in self.mitigates.items():
             if degree is Degree.NO:
-                raise ValueError(f"the rule `{self.id}` asks nothing about {threat}: `yes`, or at least `partly`")
+                raise ValueError(f"the rule `{self.id}` requires nothing for {threat}; it must be `yes` or `partly`")
         if not all(self.at_least):
-            raise ValueError(f"the rule `{self.id}` has a set in `at-least` that asks nothing")
+            raise ValueError(
+                f"the rule `{self.id}` has an empty set in `at-least`; each needs a value, for example `{{ n = 2 }}`"
+            )
         if self.begins and self.ends and self.ends < self.begins:
-            raise ValueError(f"the rule `{self.id}` ends before it begins")
+            raise ValueError(f"the rule `{self.id}` ends before it begins; `until` must not be before `from`")
         return self
 
     @property

@@ -227,12 +227,16 @@ def threat_wanted(family: Family, word: str, *, where: str | None = None) -> tup
     """
     name, _, degree = word.partition("=")
     if not family.threats:
-        raise TollbarError(f"the family {family.name} has no threats", where=where)
+        raise TollbarError(
+            f"the family {family.name} has no threats; `{name}` cannot be required of it",
+            where=where,
+            hint="`tollbar list threats` lists families and threats",
+        )
     if name not in family.threats:
         raise unknown("threat", name, family.threats, where=where)
     degrees = (Degree.YES, Degree.PARTLY)
     if degree and degree not in degrees:
-        what = f"`{degree}` is not how far a threat is mitigated"
+        what = f"`{degree}` must be `yes` or `partly`, for example `{name}=partly`"
         raise TollbarError(what, where=where, hint=nearest(degree, degrees))
     return name, Degree(degree or Degree.YES)
 
@@ -277,5 +281,5 @@ def day(said: str) -> date:
         return date.fromisoformat(said)
     except ValueError:
         match = _DAY.fullmatch(said)
-        near = f"did you mean `{match[1]}{match[2] or '-01'}-01`?" if match else "as in `2032-01-01`"
-        raise TollbarError(f"`{said}` is not a day", hint=near) from None
+        near = f"did you mean `{match[1]}{match[2] or '-01'}-01`?" if match else "for example `--date 2032-01-01`"
+        raise TollbarError(f"`{said}` is not a date; it must be written as YYYY-MM-DD", hint=near) from None

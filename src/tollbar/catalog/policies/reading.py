@@ -49,7 +49,7 @@ class _File(Wire):
     def _has_each_id_once(self) -> _File:
         name, count = max(Counter(rule.id for rule in self.rule).items(), key=itemgetter(1), default=("", 0))
         if count > 1:
-            raise ValueError(f"`rule`: two have the id `{name}`")
+            raise ValueError(f"`rule`: two rules have the id `{name}`; each id must be unique")
         return self
 
 
@@ -103,8 +103,12 @@ def _check_excepts(policy: Policy, where: str) -> None:
             raise unknown("rule", one.rule, known, where=f"{where}: `except.rule`")
         if known[one.rule] > 1:
             of = [name for name in known if name.endswith(f":{one.rule}")]
-            hint = f"say which: {' or '.join(of)}"
-            raise TollbarError(f"several policies have a rule `{one.rule}`", where=f"{where}: `except.rule`", hint=hint)
+            hint = f"for example {' or '.join(of)}"
+            raise TollbarError(
+                f"several policies have a rule `{one.rule}`; it needs the policy's name",
+                where=f"{where}: `except.rule`",
+                hint=hint,
+            )
 
 
 def check(policy: Policy, where: str) -> None:

@@ -27,7 +27,7 @@ def _pattern(text: Any) -> re.Pattern[str]:
     except re.error as error:
         raise ValueError(f"not a regular expression: {error}") from error
     if not pattern.groups:
-        raise ValueError("the pattern has no group, and what its group matches is what is used")
+        raise ValueError("the pattern needs a group that matches the value, for example `nginx/([0-9.]+)`")
     return pattern
 
 
@@ -60,7 +60,7 @@ class Readiness(Strict):
 
     def __post_init__(self) -> None:
         if (self.by == "command") != bool(self.command):
-            raise ValueError('`command` is for `by = "command"`, and both are given or neither')
+            raise ValueError('`command` and `by = "command"` must be given together')
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
@@ -144,17 +144,21 @@ class Component(Strict):
 
     def __post_init__(self) -> None:
         if self.port is not None and self.address == "shared":
-            raise ValueError('`port`: on 127.0.0.1 it may be another server\'s; a fixed one takes `address = "own"`')
+            raise ValueError(
+                '`port`: a fixed port needs `address = "own"`, because another server may use it on 127.0.0.1'
+            )
         if self.version.tool and self.version.tool not in self.tools:
-            raise ValueError(f"`version.tool`: `{self.version.tool}` is none of its `tools`")
+            raise ValueError(f"`version.tool`: `{self.version.tool}` must be one of its `tools`")
         if self.shared_by and self.lifetime == "trial":
-            raise ValueError("`shared-by`: a component that is started for each trial is not shared")
+            raise ValueError("`shared-by`: a component that starts for each trial cannot be shared")
         if self.complaints and self.lifetime == "run":
-            raise ValueError("`complaints`: a log that other trials write as well does not say which of them it is of")
+            raise ValueError(
+                "`complaints`: the log of a shared component cannot be used, because several trials write it"
+            )
         if self.lifetime == "run" and self.prepare:
             for setting in self.prepare.settings:
                 if setting not in self.shared_by:
-                    raise ValueError(f"`prepare.settings`: `{setting}` has to be in `shared-by` as well")
+                    raise ValueError(f"`prepare.settings`: `{setting}` must also be in `shared-by`")
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
@@ -185,11 +189,11 @@ class Server(Strict):
         of_trial = [component.lifetime == "trial" for component in self.components]
         # A component that outlives a trial cannot depend on the trial's endpoints.
         if of_trial != sorted(of_trial):
-            raise ValueError("`component`: those of the run come first, and those of a trial after them")
+            raise ValueError("`component`: components of the run must be before those of a trial")
         if again := repeated(self.components):
-            raise ValueError(f"`component`: two of them, or of their ports, have the name `{again}`")
+            raise ValueError(f"`component`: two components or ports have the name `{again}`; each name must be unique")
         if self.performs and self.is_service:
-            raise ValueError("`performs`: a service, which has no `runs-on`, is not asked for operations")
+            raise ValueError("`performs` needs `runs-on`, because operations are not sent to a service")
 
     def __repr__(self) -> str:
         return f"<Server {self.name}>"

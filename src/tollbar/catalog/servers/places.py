@@ -49,7 +49,11 @@ def read_places(said: Sequence[str]) -> tuple[RoleMachine, ...]:
         if role not in (known := (CLIENT, *ROLES)):
             raise TollbarError(f"no component has the role `{role}`", where=where, hint=nearest(role, known))
         if role in places:
-            raise TollbarError(f"the role `{role}` is given twice", where=where)
+            raise TollbarError(
+                f"the role `{role}` is given twice; it must have one place",
+                where=where,
+                hint="several addresses are joined by `+`, for example `directory=192.0.2.9+192.0.2.10`",
+            )
         places[role] = _place(role, at, where)
     return _reachable(places, f"--roles {','.join(said)}")
 
@@ -67,18 +71,25 @@ def _place(role: str, at: str, where: str) -> RoleMachine:
         try:
             found = ip_address(address.strip())
         except ValueError:
-            raise TollbarError(f"not an address: `{address}`", where=where, hint="as in 192.0.2.7") from None
+            raise TollbarError(
+                f"`{address}` is not an IPv4 address", where=where, hint=f"for example `{role}=192.0.2.7`"
+            ) from None
         # IPv6 addresses need brackets before a port, in every server's templates and in the engine.
         if found.version != IPV4:
-            raise TollbarError(f"roles have IPv4 addresses: `{found}`", where=where, hint="as in 192.0.2.7")
+            raise TollbarError(f"`{found}` is not an IPv4 address", where=where, hint=f"for example `{role}=192.0.2.7`")
         addresses.append(str(found))
     address, *more = addresses
     if role == CLIENT and command:
-        raise TollbarError("the client is where the lab is", where=where, hint=f"its address alone: {address}")
+        raise TollbarError(
+            "the role `client` cannot have a command; it is always this machine",
+            where=where,
+            hint=f"for example `client={address}`",
+        )
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise TollbarError(f"not a command: {error}: `{command}`", where=where) from None
+        what = f"`{command}` is not a command: {error}"
+        raise TollbarError(what, where=where, hint=f"for example `{role}={address} by ssh bench@{address}`") from None
     reach = tuple(words) or ("ssh", "-T", "-o", "BatchMode=yes", address)
     return RoleMachine(role, address, reach if role != CLIENT else (), tuple(more))
 
@@ -86,8 +97,8 @@ def _place(role: str, at: str, where: str) -> RoleMachine:
 def _reachable(places: Mapping[str, RoleMachine], where: str) -> tuple[RoleMachine, ...]:
     if places and CLIENT not in places and len(places) < len(ROLES) and "web" not in places:
         raise TollbarError(
-            "what is behind the web server is on another machine, and has to know who comes",
+            "a role on another machine needs the address of this machine, which the role `client` has",
             where=where,
-            hint="say this machine's address too, as that of the role `client`",
+            hint="add it, for example `client=192.0.2.1`",
         )
     return tuple(places.values())

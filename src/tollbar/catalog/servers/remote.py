@@ -83,16 +83,20 @@ def accounted(remotes: Sequence[Remote], pids: Sequence[int]) -> tuple[Remote, .
     """
     for pid in pids:
         if proc.start_time(pid) is None:
-            raise TollbarError("there is no such process", where=f"--server-pid {pid}")
+            raise TollbarError(
+                "no such process; it must be running on this machine",
+                where=f"--server-pid {pid}",
+                hint="`pgrep nginx` prints process ids, for example",
+            )
         if os.getpid() in proc.tree(pid):
             above = f"{proc.program(pid)} has started Tollbar itself, whose own work would be counted as the server's"
             hint = 'name the server\'s own process, for example `--server-pid "$(cat /run/nginx.pid)"`'
             raise TollbarError(above, where=f"--server-pid {pid}", hint=hint)
         if not proc.shows_files(pid):
             raise TollbarError(
-                f"{proc.program(pid)} is another user's: whether it listens there cannot be seen",
+                f"{proc.program(pid)} belongs to another user, so its listening sockets cannot be read",
                 where=f"--server-pid {pid}",
-                hint="as root it can; or leave it out, and measure from the client's side alone",
+                hint="run Tollbar as root, or remove `--server-pid` to measure the client's CPU time",
             )
     trees = {pid: proc.tree(pid) for pid in dict.fromkeys(pids)}
     # A worker that was named in addition to its parent is already counted there.
@@ -108,8 +112,9 @@ def accounted(remotes: Sequence[Remote], pids: Sequence[int]) -> tuple[Remote, .
         if not any(root in remote.began for remote in found):
             where = " or ".join(remote.address for remote in remotes)
             raise TollbarError(
-                f"neither {proc.program(root)} nor a process below it listens on {where}",
+                f"neither {proc.program(root)} nor a child of it listens on {where}; one of them must",
                 where=f"--server-pid {root}",
+                hint="`ss -ltnp` lists the listening processes",
             )
     return tuple(found)
 
@@ -135,9 +140,9 @@ def _refuse_missing(remote: Remote, holding: Iterable[int], counted: Sequence[in
         # Parents usually have lower numbers than their children.
         first = min(missing)
         raise TollbarError(
-            f"{proc.program(first)} (process {first}) listens there too, and its work would not be counted",
+            f"{proc.program(first)} (process {first}) also listens there; its CPU time must be counted too",
             where=remote.url,
-            hint=f"--server-pid {first} counts it and all below it",
+            hint=f"add `--server-pid {first}`, which counts it and its children",
         )
 
 

@@ -67,12 +67,13 @@ def study_of(budget: CostBudget) -> Study:
     words = {name: str(value) for name, value in budget.setting.items()}
     several = next((f"{name}={value}" for name, value in words.items() if "," in value or "*" in value), None)
     if several or "," in budget.against or "=" in budget.choice:
-        raise TollbarError(f"one value each, not `{several or budget.against}`", where=budget.where)
+        shown = several or (budget.against if "," in budget.against else budget.choice)
+        raise TollbarError(f"`{shown}` must be one value; a budget compares two cells", where=budget.where)
     name, differs, value = budget.against.partition("=")
     if differs:
         if name not in words:
-            hint = f'as in `setting = {{ {name} = "…" }}`'
-            raise TollbarError(f"`against` says `{name}`, and `setting` does not", where=budget.where, hint=hint)
+            hint = f'for example `setting = {{ {name} = "…" }}`'
+            raise TollbarError(f"`against` has `{name}`, so `setting` needs it too", where=budget.where, hint=hint)
         words[name] = f"{value},{words[name]}"
     choices = [budget.choice] if differs else [budget.choice, budget.against]
     said = [f"{name}={value}" for name, value in words.items()]
@@ -88,9 +89,10 @@ def refuse_other_than_one(planned: Plan, asked: Mapping[str, CostBudget]) -> Non
     for one in planned.studies:
         compared = [cell for cell in one.cells if cell.against not in (None, cell.key)]
         if len(compared) != 1:
-            what = "nothing is compared" if not compared else f"{len(compared)} comparisons, of which a budget is one"
+            counted = f"{len(compared)} comparisons" if compared else "no comparison"
+            what = f"{counted}; a budget must be exactly one"
             providers = ", ".join(sorted({cell.provider.spec for cell in one.cells}))
-            hint = f"its cells are of {providers}: say `provider` in `setting`"
+            hint = f"its cells are of {providers}; add `provider` to `setting`"
             raise TollbarError(what, where=asked[one.study.name].where, hint=hint)
 
 

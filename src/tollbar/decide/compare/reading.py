@@ -158,12 +158,16 @@ def _directories(folders: Sequence[Path]) -> Iterator[Path | Unusable]:
     for folder in folders:
         if not os.path.isdir(folder):
             raise TollbarError(
-                "no such directory", where=shown(folder), hint="give a run's directory, or one with runs"
+                "no such directory; it must be a run's directory or a folder of runs",
+                where=shown(folder),
+                hint="for example `runs`",
             )
         found = list(_below(folder, DEEPEST))
         if not found:
-            hint = "give a directory that `tollbar run` made, or one with such directories"
-            raise TollbarError("has no run", where=shown(folder), hint=hint)
+            hint = "give a directory that `tollbar run` made, for example `runs/2026-11-21-101500-digests`"
+            raise TollbarError(
+                "has no run; it must be a run's directory or a folder of runs", where=shown(folder), hint=hint
+            )
         for one in found:
             if isinstance(one, Unusable):
                 yield one

@@ -115,8 +115,8 @@ class _Different:
         """Return these texts. Raises TollbarError."""
         kept = self._kept.setdefault(texts, texts)
         if len(self._kept) > MOST_DIFFERENT:
-            many = f"more than {MOST_DIFFERENT:,} assets that differ in what is said of them, the limit"
-            hint = "price it part by part: `jq` selects some of its `components`, for example"
+            many = f"has more than {MOST_DIFFERENT:,} different assets, the limit"
+            hint = "price it in parts, for example `jq '.components |= .[:1000]' FILE | tollbar price -`"
             raise TollbarError(many, where=self._where, hint=hint)
         return kept
 

@@ -82,7 +82,8 @@ def _of_standard_input() -> bytes:
         hint = "`tollbar price - <FILE` reads a file"
         raise TollbarError(f"cannot be read: {error.strerror}", where="standard input", hint=hint) from error
     if len(content) > limits.MOST_BYTES:
-        raise TollbarError(f"larger than {limits.MOST_BYTES // 1024**2} MiB, the limit", where="standard input")
+        what = f"is larger than {limits.MOST_BYTES // 1024**2} MiB, the limit"
+        raise TollbarError(what, where="standard input", hint="price it in parts")
     return content
 
 
@@ -104,8 +105,8 @@ def parse(content: bytes, path: Path) -> Inventory:
     finally:
         _FOUND.reset(token)
     if key := found.key_twice(content):
-        hint = "of the two it is not said which counts: the tool that wrote it is to write each once"
-        raise TollbarError(f"an object in it has the key `{key}` twice", where=where, hint=hint)
+        hint = "report it to the authors of the tool that wrote the file"
+        raise TollbarError(f"an object has the key `{key}` twice; each key must be unique", where=where, hint=hint)
     found.pass_over("metadata.tools", _decoded(document.metadata, _Metadata, where, "metadata").tools)
     found.pass_over("annotations", document.annotations)
     found.pass_over("vulnerabilities", document.vulnerabilities)
@@ -148,12 +149,12 @@ def _document(content: bytes, where: str) -> _Document:
     # A table of TOML begins as a list of JSON.
     is_json = beginning[:1] in (b"{", b"[") and not beginning.lstrip(b"[")[:1].isalpha()
     if not is_json and (format_ := formats.of_text(content)):
-        raise TollbarError(f"it looks like {format_.what}", where=where, hint=format_.hint)
+        raise TollbarError(f"is not CycloneDX; it looks like {format_.what}", where=where, hint=format_.hint)
     if beginning[:1] == b"<":
         raise TollbarError(
-            "XML, and JSON is read", where=where, hint="`cyclonedx convert --output-format json` makes it"
+            "is XML; it must be JSON", where=where, hint="`cyclonedx convert --output-format json` converts it"
         )
-    no_inventory = TollbarError("not CycloneDX: it has no `bomFormat` that says so", where=where, hint=formats.HINT)
+    no_inventory = TollbarError('is not CycloneDX; it needs `"bomFormat": "CycloneDX"`', where=where, hint=formats.HINT)
     try:
         document = _decoded(content, _Document, where)
     except _NotAsWanted as error:
@@ -162,9 +163,9 @@ def _document(content: bytes, where: str) -> _Document:
         return document
     if scalar(document.spec_format) == "CycloneDX":
         hint = f"{formats.READ}: `cdxgen --spec-version 1.7` writes it"
-        raise TollbarError(f"CycloneDX {_version_words(document)} is not read", where=where, hint=hint)
+        raise TollbarError(f"CycloneDX {_version_words(document)} is not supported", where=where, hint=hint)
     if scalar(document.bom_format) == "CBOM":
-        what = "`bomFormat` is `CBOM`, IBM's format before CycloneDX 1.6, which is not read"
+        what = "`bomFormat` is `CBOM`, IBM's format before CycloneDX 1.6, which is not supported"
         raise TollbarError(what, where=where, hint=formats.HINT)
     raise _recognised(content, where) or no_inventory
 
@@ -172,12 +173,13 @@ def _document(content: bytes, where: str) -> _Document:
 def _recognised(content: bytes, where: str) -> TollbarError | None:
     """Return the error about a JSON document of another format that is known; None: it is not."""
     format_ = formats.of_json(content)
-    return TollbarError(f"it looks like {format_.what}", where=where, hint=format_.hint) if format_ else None
+    what = f"is not CycloneDX; it looks like {format_.what}" if format_ else ""
+    return TollbarError(what, where=where, hint=format_.hint) if format_ else None
 
 
 def _version_words(document: _Document) -> str:
     version = scalar(document.spec_version)
-    return shown(version) if isinstance(version, str) else "of no `specVersion`"
+    return shown(version) if isinstance(version, str) else "without `specVersion`"
 
 
 def _refuse_other_encodings(content: bytes, where: str) -> None:
@@ -188,7 +190,8 @@ def _refuse_other_encodings(content: bytes, where: str) -> None:
             decoder.decode(content[start : start + _PIECE_BYTES])
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        raise TollbarError("not text in UTF-8", where=where, hint="a CycloneDX inventory in JSON is") from error
+        hint = "`iconv -f UTF-16 -t UTF-8 FILE` converts UTF-16, for example"
+        raise TollbarError("is not UTF-8; it must be JSON in UTF-8", where=where, hint=hint) from error
 
 
 def _version(document: _Document, where: str) -> str:
@@ -196,10 +199,10 @@ def _version(document: _Document, where: str) -> str:
     if version in VERSIONS:
         return str(version)
     if isinstance(version, int | float):
-        what = f"it has no `specVersion` that is a text; {version} is a number"
-        raise TollbarError(what, where=where, hint=f'such as `"specVersion": "{VERSIONS[0]}"`')
+        what = f"`specVersion` is the number {version}; it must be a text"
+        raise TollbarError(what, where=where, hint=f'for example `"specVersion": "{VERSIONS[0]}"`')
     # To convert one adds no cryptography to it.
-    what = f"CycloneDX {_version_words(document)} has no inventory of cryptography that is known here"
+    what = f"CycloneDX {_version_words(document)} is not supported"
     raise TollbarError(what, where=where, hint=formats.HINT)
 
 
@@ -234,8 +237,8 @@ def _decoded(content: bytes | Raw, kind: type[Kind], where: str, place: str = "c
         hint = "`python3 -m json.tool FILE` shows the line"
         raise TollbarError(f"not JSON: {what}", where=where, hint=hint) from error
     except RecursionError as error:
-        hint = "`cyclonedx validate` says whether it is an inventory"
-        raise TollbarError("nested too deeply for an inventory", where=where, hint=hint) from error
+        hint = "`cyclonedx validate --input-file FILE` checks it"
+        raise TollbarError("is nested too deeply for an inventory", where=where, hint=hint) from error
 
 
 class _Named(Struct, frozen=True):
@@ -381,9 +384,9 @@ class _Found:
         """Return the assets of a component: one, or for a protocol one for each cipher suite and group."""
         name = scalar(component.name) if not is_nothing(component.name) else ""
         if name is None:
-            raise ValueError("`name`: it must be a text of at most 64 KiB")
+            raise ValueError("`name` must be a text of at most 64 KiB")
         if is_nothing(component.crypto):
-            raise ValueError("`cryptoProperties`: it is missing")
+            raise ValueError("`cryptoProperties` is missing")
         places = () if is_nothing(component.evidence) else places_of(component.evidence)
         platform = platform_of(places)
         made = []
@@ -429,8 +432,8 @@ class _Found:
             raise self._more(most, what)
 
     def _more(self, most: int, what: str) -> TollbarError:
-        hint = "price it part by part: `jq` selects some of its `components`, for example"
-        return TollbarError(f"it has more than {most:,} {what}, the limit", where=self._where, hint=hint)
+        hint = "price it in parts, for example `jq '.components |= .[:1000]' FILE | tollbar price -`"
+        return TollbarError(f"has more than {most:,} {what}, the limit", where=self._where, hint=hint)
 
 
 _FOUND: ContextVar[_Found] = ContextVar("_FOUND")

@@ -74,12 +74,12 @@ class Checked:
 
 _ELSEWHERE: Mapping[str, tuple[str, str]] = {
     "--check": (
-        "a check has all on this machine: size by runs without `--roles`",
-        "check on the machine that was measured, or size by runs of this one",
+        "use runs without `--roles`; a check runs all parts on this machine",
+        "check on the measured machine, or use runs of this one",
     ),
     "--for": (
-        "costs of this machine do not add to those: `--for 0s` prints the commands that measure what is missing",
-        "measure on that machine: `--for 0s` prints the commands",
+        "`--for 0s` prints the commands that measure missing terms; costs of this machine cannot be added to those",
+        "measure on that machine; `--for 0s` prints the commands",
     ),
 }
 """Hints by the option that measures: for a run with roles, and for a run of another machine."""
@@ -96,7 +96,7 @@ def refuse_elsewhere(sized: Sized, here: Mapping[str, Any], option: str = "--che
         if run.nodes:
             parts = ", ".join(f"{role} ({node['address']})" for role, node in run.nodes.items())
             raise TollbarError(
-                f"{run.name} has on machines of their own: {parts}",
+                f"{run.name} was measured with roles on other machines ({parts})",
                 where=option,
                 hint=with_roles,
             )
@@ -104,7 +104,7 @@ def refuse_elsewhere(sized: Sized, here: Mapping[str, Any], option: str = "--che
     for run in sized.runs[:1]:
         if found := machine.differences(run.fingerprint, here):
             raise TollbarError(
-                f"{run.name} is a run of another machine than this: {'; '.join(found)}",
+                f"{run.name} was measured on another machine: {'; '.join(found)}",
                 where=option,
                 hint=other_machine,
             )

@@ -131,7 +131,7 @@ def _with_unit(key: str, unit: str) -> BeforeValidator:
             return value
         share = unit == "%" and 0 < value < 1
         number = f"{100 * value if share else value:.6g}" if math.isfinite(value) else "60"
-        raise ValueError(f'needs its unit, as in `{key} = "{number} {unit}"`')
+        raise ValueError(f'needs a unit, for example `{key} = "{number} {unit}"`')
 
     return BeforeValidator(check)
 
@@ -168,17 +168,27 @@ def read(path: Path) -> Mix:
     """
     said = _file(path)
     if not said.term:
-        raise TollbarError("no term", where=str(path), hint="a table `[term.NAME]` for each kind of work")
+        raise TollbarError(
+            "has no term; a mix needs at least one",
+            where=str(path),
+            hint="add a table `[term.NAME]`, for example `[term.logins]`",
+        )
     for name in said.term:
         if not _NAME.fullmatch(name):
-            what = f"{name!r}: a name of letters, digits, `-`, `_`, `.` and spaces"
-            raise TollbarError(what, where=f"{path}: term", hint='as in `[term."password logins"]`')
+            what = f"{name!r} must be a name of letters, digits, `-`, `_`, `.` and spaces"
+            raise TollbarError(what, where=f"{path}: term", hint='for example `[term."password logins"]`')
     head, where = said.mix, f"{path}: mix"
     utilisation = _as(units.utilisation, head.utilisation, f"{where}.utilisation") / 100
     if not utilisation:
-        raise TollbarError("a mix has arrivals", where=f"{where}.utilisation", hint='as in `utilisation = "60 %"`')
+        raise TollbarError(
+            "cannot be `unpaced`; it must be a percentage",
+            where=f"{where}.utilisation",
+            hint='for example `utilisation = "60 %"`',
+        )
     if head.survive and head.cores_each is None:
-        raise TollbarError("machines that may fail have cores", where=f"{where}.survive", hint="say `cores-each = 8`")
+        raise TollbarError(
+            "`survive` needs `cores-each`", where=f"{where}.survive", hint="for example `cores-each = 8`"
+        )
     terms = tuple(_term(name, one, f"{path}: term.{name}") for name, one in said.term.items())
     _refuse_shared(said, terms, path)
     found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, head.policy)))
@@ -193,7 +203,7 @@ def _file(path: Path) -> _File:
     text = read_text(path)
     # No TOML begins with a brace, and JSON that others write does.
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
-        rates = "`http_reqs` of a k6 summary is the `rate` of a term; " if '"http_reqs"' in text else ""
+        rates = "use `http_reqs` of a k6 summary as the `rate` of a term; " if '"http_reqs"' in text else ""
         raise TollbarError(f"a JSON document is not a mix; {A_MIX}", where=str(path), hint=f"{rates}{DESCRIBED}")
     try:
         return wire.parse(text, _File, where=str(path))
@@ -205,10 +215,15 @@ def _term(name: str, said: _Term, where: str) -> Term:
     family = families.family(said.family, where=f"{where}.family")
     rate = _as(units.per_second, said.rate, f"{where}.rate")
     if not LEAST_RATE <= rate <= MOST_RATE:
-        what = f"a rate above nought: {LEAST_RATE:f} to {MOST_RATE:,.0f} a second"
-        raise TollbarError(what, where=f"{where}.rate", hint="or leave the term out")
+        what = f"must be from {LEAST_RATE:f} /s to {MOST_RATE:,.0f} /s, for example `200 /s`"
+        raise TollbarError(what, where=f"{where}.rate", hint="for a rate of 0 remove the term")
     if said.op is None and len(family.operations) > 1:
-        raise TollbarError("which operation?", where=f"{where}.op", hint=f"known: {', '.join(family.operations)}")
+        what = f"is missing; the family {family.name} needs it"
+        raise TollbarError(
+            what,
+            where=f"{where}.op",
+            hint=f'for example `op = "{family.operations[0]}"`; known: {", ".join(family.operations)}',
+        )
     places = {"op": said.op or family.operations[0], "server": said.server, "provider": said.provider}
     place = {
         coordinate: normal(found) if coordinate == "provider" else found
@@ -224,22 +239,28 @@ def _term(name: str, said: _Term, where: str) -> Term:
         percent = 100 * _as(units.share, said.resumed, f"{where}.resumed")
         # A check measures one cell with this share of resuming clients, in whole percent.
         if not 0 <= percent <= 100 or abs(percent - round(percent)) > 1e-9:
-            raise TollbarError(f"`{said.resumed}`: a whole percentage of 0 to 100", where=f"{where}.resumed")
+            raise TollbarError(
+                f"`{said.resumed}` must be a whole percentage from 0 % to 100 %, for example `80 %`",
+                where=f"{where}.resumed",
+            )
         share = round(percent) / 100
         if RESUMPTION not in settings_at(family, cell):
-            what = f"{said.choice} of {family.name} resumes nothing here"
-            raise TollbarError(what, where=f"{where}.resumed", hint='it is for `tls` and `op = "connect"`')
+            what = f"{said.choice} of {family.name} cannot resume connections here"
+            raise TollbarError(
+                what, where=f"{where}.resumed", hint='`resumed` needs `family = "tls"` and `op = "connect"`'
+            )
         by = cell.get(RESUMPTION, USUAL_RESUMPTION)
         if by == "none":
-            raise TollbarError("nothing is resumed by `none`", where=f"{where}.setting.{RESUMPTION}")
+            hint = f'for example `{RESUMPTION} = "{USUAL_RESUMPTION}"`'
+            raise TollbarError("cannot be `none` with `resumed`", where=f"{where}.setting.{RESUMPTION}", hint=hint)
         parts = [Part({**cell, RESUMPTION: "none"}, 1.0 - share), Part({**cell, RESUMPTION: by}, share)]
     if isinstance(said.off, str) and said.off != ITS_OWN:
-        hint = f'`"{ITS_OWN}"`, or `{{ choice = "{family.null.name}" }}`'
-        raise TollbarError(f"what is taken off is no `{said.off}`", where=f"{where}.off", hint=hint)
+        hint = f'for example `off = "{ITS_OWN}"`, or `off = {{ choice = "{family.null.name}" }}`'
+        raise TollbarError(f"cannot be `{said.off}`", where=f"{where}.off", hint=hint)
     if isinstance(said.off, _Off):
         inner = f"{where}.off"
         if _choice(family, said.off.choice, inner) != family.null.name:
-            what = f"what is taken off is the null choice of {family.name}, and no `{said.off.choice}`"
+            what = f"must be the null choice of {family.name}, not `{said.off.choice}`"
             raise TollbarError(what, where=inner, hint=f'`off = {{ choice = "{family.null.name}" }}`')
         own = settings_at(family, {**place, "choice": said.off.choice})
         shared = {n: v for n, v in cell.items() if n in own}
@@ -256,7 +277,7 @@ def _cell(family: Family, choice: str, setting: Said, place: Mapping[str, Value]
     for name in setting:
         if name not in known:
             hint = f"known: {', '.join(known)}"
-            raise TollbarError(f"`{name}` is no setting there", where=f"{where}.setting", hint=hint)
+            raise TollbarError(f"`{name}` does not apply to this cell", where=f"{where}.setting", hint=hint)
     return cell
 
 
@@ -276,7 +297,7 @@ def _values(family: Family, said: Said, where: str) -> dict[str, Value]:
         except TollbarError as error:
             raise TollbarError(error.what, where=where, hint=error.hint) from error
         if len(values) > 1 or "*" in str(values[0]):
-            raise TollbarError(f"`{name}`: one value", where=where)
+            raise TollbarError(f"`{name}` must have one value in a term, not `{value}`", where=where)
         setting = family.settings.get(name)
         found[name] = setting.read(values[0]) if setting else values[0]
     return found
@@ -292,9 +313,9 @@ def _refuse_shared(said: _File, terms: tuple[Term, ...], path: Path) -> None:
     if other is not None:
         null = other.family.null.name
         raise TollbarError(
-            f"it shares the path of a request with `term.{whole[0].name}`, which the sum would have twice",
+            f"has the request path of `term.{whole[0].name}` too; the sum cannot count it twice",
             where=f"{path}: term.{other.name}",
-            hint=f'`off = {{ choice = "{null}" }}` takes it off; `off = "{ITS_OWN}"`: it has requests of its own',
+            hint=f'subtract it by `off = {{ choice = "{null}" }}`, or set `off = "{ITS_OWN}"` for separate requests',
         )
 
 

@@ -122,18 +122,18 @@ def _refuse_other_machines(runs: Sequence[Run]) -> None:
         found = _machines_differ(runs[0], run)
         if found:
             raise TollbarError(
-                f"a run of another machine than {runs[0].name}: {'; '.join(found)}",
+                f"was measured on another machine than {runs[0].name}: {'; '.join(found)}",
                 where=str(run.directory),
-                hint="cores of two machines cannot be summed: size each by its own runs",
+                hint="size each machine by its own runs; cores of two machines cannot be added",
             )
     for run in runs:
         (name, first), *others = _machines_of(run).items()
         for other, about in others:
             if found := machine.differences(first, about):
                 raise TollbarError(
-                    f"{run.name} has costs of unlike machines, of {name} and of {other}: {'; '.join(found)}",
+                    f"has costs of different machines, {name} and {other}: {'; '.join(found)}",
                     where=str(run.directory),
-                    hint="cores of two machines cannot be summed: size by a run that has all on one, or on like ones",
+                    hint="use a run with all roles on equal machines; cores of two machines cannot be added",
                 )
 
 
@@ -168,7 +168,10 @@ def _by_one_provider(mix: Mix, sources: Sequence[Source], term: Term, percent: i
     usual = [name for name in map(normal, term.family.providers) if name in found]
     if len(found) > 1 and not usual:
         where = f"{mix.path}: term.{term.name}.provider"
-        raise TollbarError("which provider?", where=where, hint=f"measured here: {', '.join(found)}")
+        what = "is missing; the runs have several providers"
+        raise TollbarError(
+            what, where=where, hint=f'for example `provider = "{found[0]}"`; measured: {", ".join(found)}'
+        )
     if not found:
         return term
     said = {"provider": (*usual, *found)[0]}
@@ -255,8 +258,8 @@ def _nearest(sources: Sequence[Source], term: Term, part: Part) -> str:
 def _sized(mix: Mix, term: Term, cells: Sequence[Cell], today: date) -> SizedTerm:
     cores = summed(cells)
     if cores.estimate <= 0:
-        what = "its cost, less what is taken off, is not above nought"
-        hint = "measure both in one question, and for longer (`--for`)"
+        what = "the cost without `off` must be greater than 0"
+        hint = "measure both in one question and for longer, for example `--for 40s`"
         raise TollbarError(what, where=f"{mix.path}: term.{term.name}", hint=hint)
     wanted = _wanted(mix.policies, term, today)
     judged = candidate(wanted, cells[0].row.coordinates)

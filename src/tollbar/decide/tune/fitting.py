@@ -66,11 +66,11 @@ def asked(
     limits = machine.limits()
     number = at_once if at_once is not None else max(1, int(limits.cores.amount))
     if not 1 <= number <= together.MOST_AT_ONCE:
-        what = f"from 1 to {together.MOST_AT_ONCE}: each is a process here"
+        what = f"must be from 1 to {together.MOST_AT_ONCE}, because each needs a process"
         raise TollbarError(what, where=f"--at-once {number}")
     if memory_bytes is not None and memory_bytes > limits.memory.amount:
         raise TollbarError(
-            f"more than there is: {units.show_bytes(limits.memory.amount)}, {limits.memory.by}",
+            f"must be at most {units.show_bytes(limits.memory.amount)}, {limits.memory.by}",
             where=f"--memory {units.show_size(memory_bytes)}",
         )
     found = libraries.resolve(tuple(providers) or DEFAULT_PROVIDERS)

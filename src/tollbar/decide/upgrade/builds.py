@@ -109,8 +109,8 @@ def _of(name: str, found: Build, said: str) -> Build:
     Raises TollbarError where its own name is taken.
     """
     if found.build_of != name:
-        what = f"a build of {name} would be called `{found.name}`, as what is in {found.folder}"
-        raise TollbarError(what, where=said, hint="name the build by its path, or leave that folder off TOLLBAR_PATH")
+        what = f"this build of {name} needs the name `{found.name}`, which {found.folder} has"
+        raise TollbarError(what, where=said, hint="name the build by its path, or remove that folder from TOLLBAR_PATH")
     return found
 
 

@@ -75,7 +75,7 @@ def package(name: str, version: str) -> Path:
                 for field in ("Architecture", "Depends")
             )
             if theirs not in (own, "all"):
-                raise TollbarError(f"is built for {theirs}, and this machine is {own}", where=said)
+                raise TollbarError(f"is built for {theirs}; it must be for {own} or for all architectures", where=said)
             wanted += [f"{part}={of}" for part, of in _EXACTLY.findall(needed) if f"{part}={of}" not in wanted]
             _run(("dpkg-deb", "--extract", str(archive), str(folder)), said, folder)
             archive.unlink()
@@ -166,7 +166,10 @@ def go(version: str) -> Path:
         found = _run(("go", "version"), said, folder, GO_ERRORS, asked)
         if f"go{version}" not in found.split() or not any(folder.rglob("bin/go")):
             # A version before 1.21 knows no other toolchain than itself.
-            raise TollbarError(f"cannot be fetched: `go` here answers as {found or 'no version'}", where=said)
+            raise TollbarError(
+                f"cannot be fetched: the installed `go` printed {found or 'no version'}; it must be 1.21 or later",
+                where=said,
+            )
 
     return _kept("go-toolchains", said, fetch)
 
@@ -222,7 +225,8 @@ def kept_folder(kind: str, said: str) -> Path:
         kept = own / "upgrades" / kind / said.replace("/", "_")
         kept.parent.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
-        raise TollbarError(f"cannot be kept: {error}", where=said, hint="set XDG_CACHE_HOME") from error
+        hint = "set XDG_CACHE_HOME to a folder that you can write, for example `/var/tmp`"
+        raise TollbarError(f"cannot be kept in the cache: {error}", where=said, hint=hint) from error
     return kept
 
 
@@ -249,7 +253,7 @@ def _only(folder: Path, pattern: str, said: str) -> Path:
     """
     found = [*folder.glob(pattern)]
     if len(found) != 1:
-        raise TollbarError(f"one archive was asked for, and {len(found)} came", where=said, hint="name one version")
+        raise TollbarError(f"{len(found)} archives were fetched; one is needed", where=said, hint="name one version")
     return found[0]
 
 
@@ -301,11 +305,12 @@ def _run(
             env={**(environment or os.environ), "LC_ALL": "C.UTF-8"},
         )
     except FileNotFoundError as error:
-        raise TollbarError(f"cannot be fetched: there is no {words[0]} here", where=said) from error
+        raise TollbarError(f"cannot be fetched: `{words[0]}` is not installed", where=said) from error
     except subprocess.TimeoutExpired as error:
-        raise TollbarError(f"not fetched within {LIMIT_S:.0f} s", where=said, hint="is there a network?") from error
+        hint = "check the network connection, then repeat the command"
+        raise TollbarError(f"was not fetched within {LIMIT_S:.0f} s", where=said, hint=hint) from error
     if done.returncode:
         lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
         marked = [line.removeprefix(mark).strip() for mark in errors for line in lines if line.startswith(mark)]
-        raise TollbarError(f"cannot be fetched: {(marked or lines or ['it does not say why'])[0]}", where=said)
+        raise TollbarError(f"cannot be fetched: {(marked or lines or ['no reason was printed'])[0]}", where=said)
     return done.stdout.strip()

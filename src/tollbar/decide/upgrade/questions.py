@@ -34,7 +34,7 @@ def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tup
     known = _asked_of(old.kind)
     for name in families:
         if name not in known:
-            raise unknown("family to ask of it", name, known, where=new.said)
+            raise unknown("family of this build", name, known, where=new.said)
     out_of_reach = not_asked(old, new, families)
     for name, reason in out_of_reach.items():
         if name in families:
@@ -147,7 +147,9 @@ def _asked_of(kind: str) -> Mapping[str, Mapping[str, Any]]:
     """
     found: Mapping[str, Any] = questions().get(kind, {})
     if not found:
-        raise TollbarError(f"a build of {kind} is asked nothing yet", hint=f"these are: {', '.join(questions())}")
+        raise TollbarError(
+            f"`tollbar upgrade` does not support builds of {kind}", hint=f"it supports {', '.join(questions())}"
+        )
     own = {name: asked for name, asked in found.items() if name != "as"}
     return {**questions()[found["as"]], **own} if "as" in found else own
 

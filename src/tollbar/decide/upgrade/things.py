@@ -116,7 +116,11 @@ def both(old: str, new: str) -> tuple[Thing, Thing]:
     one, other = found[old], found[new]
     files = [os.path.realpath(side.file) for side in (one, other)]
     if files[0] == files[1]:
-        raise TollbarError("the same file twice: nothing to compare", where=files[0], hint="name two builds")
+        raise TollbarError(
+            "both builds are this file; they must be different",
+            where=files[0],
+            hint="for example `node@20.18.0 node@22.11.0`",
+        )
     if one.program and one.name == other.name:
         # By their packages, which may be the same ones on both.
         return _told_apart(one), _told_apart(other)
@@ -127,8 +131,8 @@ def _refuse_two_kinds(kinds: Mapping[str, str]) -> None:
     titles = {said: _title(kind) for said, kind in kinds.items()}
     if len(set(titles.values())) > 1:
         (old, one), (new, other) = titles.items()
-        what = f"{old} is a {one}, and {new} a {other}: nothing to compare"
-        raise TollbarError(what, hint="name two builds of the same thing, as in `node@20.18.0 node@22.11.0`")
+        what = f"{old} is a {one} and {new} a {other}; both must be builds of the same thing"
+        raise TollbarError(what, hint="for example `node@20.18.0 node@22.11.0`")
 
 
 def _is_fetched(said: str) -> bool:
@@ -171,14 +175,14 @@ def _found(said: str) -> Thing:
         place = Path(said.removeprefix(f"{LIBCRYPTO}:"))
         # Not `Path.exists`, which raises for a name that is too long.
         if not os.path.exists(place):
-            raise TollbarError("no such file or folder", where=said)
+            raise TollbarError("no such file or folder", where=said, hint=WAYS)
         # The path decides, whatever server has this name: the build is another one of it.
         return _here(place, said if "/" in said else f"./{said}")
     if kind != LIBCRYPTO:
         near = nearest(said, [LIBCRYPTO, *(f"{LIBCRYPTO}:{name}" for name in libcryptos())]) or ""
-        raise TollbarError("names nothing that can be upgraded", where=said, hint=near if "mean" in near else WAYS)
+        raise TollbarError("is not a build that can be compared", where=said, hint=near if "mean" in near else WAYS)
     if "*" in label:
-        raise TollbarError("two builds are compared, and not what a pattern stands for", where=said, hint=WAYS)
+        raise TollbarError("a pattern cannot be compared; name one build", where=said, hint=WAYS)
     return _opened(said, LIBCRYPTO, normal(said))
 
 
@@ -216,9 +220,9 @@ def _package(said: str, name: str, version: str) -> Thing:
     package, known = name.lower(), fetching.python_packages()
     if package not in known:
         raise TollbarError(
-            "the wheel holds no libcrypto of its own that can be called",
+            "the wheel has no libcrypto that Tollbar can call",
             where=said,
-            hint=f"by their own calls Tollbar drives {', '.join(known)}",
+            hint=f"packages without libcrypto that Tollbar can call: {', '.join(known)}",
         )
     thing = _opened(said, PACKAGE, f"runner:{fetching.python_runner(package, version)}")
     return replace(thing, kind=PASSWORDS) if "defaults" in thing.provider.receipt else thing
@@ -249,10 +253,12 @@ def _library_in(path: Path, said: str) -> Path:
         return path.resolve()
     found = _files(path, _LIBRARY)
     if not found:
-        raise TollbarError("holds no libcrypto", where=said, hint=WAYS)
+        raise TollbarError("has no libcrypto; a folder must contain one", where=said, hint=WAYS)
     if len(found) > 1:
         several = ", ".join(sorted(str(one.relative_to(path.resolve())) for one in found))
-        raise TollbarError(f"holds several: {several}", where=said, hint="name one of these files")
+        raise TollbarError(
+            f"has several libcryptos ({several}); one is needed", where=said, hint="name one of these files"
+        )
     (library,) = found
     others = [one for one in _files(path, _TLS_LIBRARY) if name_end(one) == name_end(library)]
     if libssl_beside(library) is None and len(others) == 1:

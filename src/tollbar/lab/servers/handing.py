@@ -89,7 +89,7 @@ def collect(work_dir: Path, rendered: Mapping[str, str], gives: Sequence[str], s
                 left_bytes -= len(given[name])
         if len(given) > MOST_GIVEN:
             raise TollbarError(
-                f"a component may give {MOST_GIVEN} files to others, and has {len(given)}", where=str(work_dir)
+                f"a component gives {len(given)} files to others; the limit is {MOST_GIVEN}", where=str(work_dir)
             )
     for name, data in given.items():
         write(store / name, data, 0o600)

@@ -121,7 +121,7 @@ class Node:
                 raise TollbarError(f"the machine of the role {self.where}: {answers.printable(said['error'])}")
             return answers.answer(what, said["done"], f"the machine of the role {self.where}")
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-            raise self._lost(f"it answers what no agent answers to `{what}`") from None
+            raise self._lost(f"its agent gave an invalid answer to `{what}`") from None
 
     def check(self) -> None:
         """Raise TollbarError if the machine, or the network to it, is lost."""
@@ -233,7 +233,7 @@ class Node:
     def _lost(self, why: str) -> TollbarError:
         return TollbarError(
             f"the machine of the role {self.where} is lost: {why}",
-            hint="what was kept of the run stays; once the machine is back, go on with `tollbar run --resume`",
+            hint="committed results are safe; once the machine is back, continue with `tollbar run --resume RUN`",
         )
 
 

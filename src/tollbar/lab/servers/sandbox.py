@@ -158,7 +158,7 @@ class Sandbox:
             if name not in self._accounts:
                 if len(self._accounts) == len(self._numbers.free):
                     raise TollbarError(
-                        f"more than {ACCOUNTS} components in one run", hint="measure fewer servers at once"
+                        f"the run has more than {ACCOUNTS} components, the limit", hint="measure fewer servers at once"
                     )
                 self._accounts[name] = Account(self._numbers.free[len(self._accounts)])
             return self._accounts[name]

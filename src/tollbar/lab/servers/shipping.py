@@ -73,7 +73,7 @@ def unpack(bundle: Bundle, directory: Path, sender: str) -> None:
         path = directory / entry["path"]
         # An earlier link may lead elsewhere.
         if ".." in path.parts or not path.parent.resolve().is_relative_to(directory.resolve()):
-            raise TollbarError(f"a file that would be outside of the run's directory: {entry['path']}")
+            raise TollbarError(f"the file {entry['path']} is outside the run's directory")
         _make_folders(path.parent, directory)
         if os.path.lexists(path):
             continue
@@ -100,7 +100,7 @@ def plain_file(path: Path, most_bytes: int) -> bytes:
         raise TollbarError(f"cannot be read as a plain file: {error.strerror}", where=str(path)) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise TollbarError("not a plain file, which a component can give to others", where=str(path))
+        raise TollbarError("must be a regular file for a component to give it to others", where=str(path))
     with os.fdopen(handle, "rb") as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -118,9 +118,9 @@ def take(bundle: Bundle, store: Path, gives: Sequence[str], sender: str) -> None
     """
     left_bytes = MOST_GIVEN_BYTES
     if not isinstance(bundle, list) or not all(isinstance(entry, dict) for entry in bundle):
-        raise TollbarError("what came back is no list of files")
+        raise TollbarError("the answer is not a list of files")
     if len(bundle) > MOST_GIVEN:
-        raise TollbarError(f"{len(bundle)} files came back, and a component gives {MOST_GIVEN} at most")
+        raise TollbarError(f"{len(bundle)} files came back; the limit is {MOST_GIVEN}")
     for entry in bundle:
         folder, _, name = str(entry.get("path")).rpartition("/")
         is_name = name.isprintable() and len(name.encode()) <= MOST_OF_NAME
@@ -162,7 +162,7 @@ def _entry(path: Path, directory: Path) -> dict[str, Any]:
     if stat.S_ISLNK(about.st_mode):
         return {**where, "link": os.readlink(path)}
     if not stat.S_ISREG(about.st_mode):
-        raise TollbarError("a socket or a device: what uses it has to be on the same machine", where=str(path))
+        raise TollbarError("is a socket or a device; its users must be on the same machine", where=str(path))
     data = base64.b64encode(plain_file(path, MOST_GIVEN_BYTES)).decode()
     return {**where, "mode": stat.S_IMODE(about.st_mode), "data": data}
 

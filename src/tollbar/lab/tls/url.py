@@ -42,10 +42,10 @@ def of_urls(
     is not a server's.
     """
     if len(set(urls)) < len(urls):
-        raise TollbarError("the same URL twice: a server is compared with itself already", where=urls[0])
+        raise TollbarError("`--url` and `--against` must be different URLs", where=urls[0])
     if resumption != "none" and not any(_parts(url).scheme == "https" for url in urls):
-        hint = "name an https URL, or leave `--resumption` out"
-        raise TollbarError(f"`--resumption {resumption}` needs TLS", where=urls[-1], hint=hint)
+        hint = "use an https URL, or remove `--resumption`"
+        raise TollbarError(f"`--resumption {resumption}` needs an https URL", where=urls[-1], hint=hint)
     remotes = found(urls, owned, pids)
     by_itself = {remote.url: _negotiated(remote) for remote in remotes}
     text = text_of(by_itself, users, counts_server=all(remote.components for remote in remotes), resumption=resumption)
@@ -111,16 +111,19 @@ def with_servers(studies: Sequence[Study], owned: Collection[str], pids: Sequenc
     """Return the studies with the addresses and processes of their servers. Raises TollbarError as `of_urls` does."""
     urls = dict.fromkeys(remote.url for study in studies for remote in study.remotes)
     if pids and not urls:
-        raise TollbarError("`--server-pid` is of a server that a `--url` or a study's `url` names")
+        raise TollbarError(
+            "`--server-pid` needs `--url`, or a study with `url`",
+            hint="for example `--url https://localhost:8443/ --server-pid 4711`",
+        )
     known = {remote.url: remote for remote in found([*urls], owned, pids)}
     asked = tuple(replace(study, remotes=tuple(known[remote.url] for remote in study.remotes)) for study in studies)
     for study in asked:
         unknown = [remote.url for remote in study.remotes if not remote.components]
         if unknown and study.measure.cost == "server-cpu":
             raise TollbarError(
-                f"the cost is the server's CPU time, and no process of {unknown[0]} is named",
+                f"the cost is the server's CPU time, which needs the process of {unknown[0]}",
                 where=study.name,
-                hint="name it: --server-pid PID",
+                hint="for example `--server-pid 4711`",
             )
     return asked
 
@@ -175,9 +178,9 @@ def _own(url: str, owned: Collection[str]) -> tuple[str, ...]:
     others = [_number(address) for address in addresses if not _is_loopback(address)]
     if others and host not in owned:
         raise TollbarError(
-            f"{host} ({others[0]}) is not this machine: a load test of a server that is not yours is an attack",
+            f"{host} ({others[0]}) is not this machine; a load test of a server that is not yours is an attack",
             where=url,
-            hint=f"if it is yours, name it again: --i-own-this-server {host}",
+            hint=f"if it is yours, add `--i-own-this-server {host}`",
         )
     return addresses
 
@@ -191,7 +194,9 @@ def _listening(url: str, addresses: Sequence[str]) -> str:
             return address
         except OSError as error:
             said.append(f"{address}: {error.strerror or error}")
-    raise TollbarError(f"nothing answers on {'; '.join(said)}", where=url)
+    raise TollbarError(
+        f"no server answers: {'; '.join(said)}", where=url, hint="`ss -ltn` lists the listening ports of this machine"
+    )
 
 
 def _is_loopback(address: str) -> bool:
@@ -224,7 +229,7 @@ def _negotiated(remote: Remote) -> str:
             return choice
         if record.outcome is not Outcome.UNSUPPORTED:
             break
-    raise TollbarError(record.reason or "gives no answer", where=remote.url)
+    raise TollbarError(record.reason or "the server does not answer", where=remote.url)
 
 
 def _parts(url: str) -> SplitResult:
@@ -232,7 +237,13 @@ def _parts(url: str) -> SplitResult:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise TollbarError(f"not a URL: {error}", where=url) from error
+        raise TollbarError(
+            f"is not a URL: {error}", where=url, hint="for example `https://localhost:8443/path`"
+        ) from error
     if parts.scheme not in SCHEMES or not parts.hostname or "@" in parts.netloc:
-        raise TollbarError("not a URL of a server", where=url, hint="as in https://localhost:8443/path")
+        raise TollbarError(
+            "is not a URL of a server; it must be http or https, with a host and without a user",
+            where=url,
+            hint="for example `https://localhost:8443/path`",
+        )
     return parts

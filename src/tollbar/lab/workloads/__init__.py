@@ -279,7 +279,7 @@ def _own(path: Path) -> Workload:
     except Exception as error:
         raise TollbarError(f"cannot be loaded: {type(error).__name__}: {error}", where=str(path)) from error
     if not isinstance(workload, Workload):
-        raise TollbarError("`FamilyWorkload` is no tollbar.lab.workloads.Workload", where=str(path))
+        raise TollbarError("`FamilyWorkload` must be a subclass of `tollbar.lab.workloads.Workload`", where=str(path))
     return workload
 
 

@@ -161,7 +161,9 @@ def make(studies: Sequence[Study], *, seed: int, named_libraries: Sequence[str] 
     names = [study.name for study in studies]
     for name in names:
         if names.count(name) > 1:
-            raise TollbarError(f"the study `{name}` is asked for twice")
+            raise TollbarError(
+                f"the study `{name}` is given twice; each study must have its own name", hint="remove one"
+            )
     return Plan(tuple(_plan(study, *look_up(study.providers, named_libraries)) for study in studies), seed)
 
 
@@ -178,16 +180,16 @@ def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...
     for place in kept.values():
         contradiction = study.family.contradiction(place.coordinates)
         if contradiction:
-            hint = "choose other values, or leave the combination out"
+            hint = "change the values, or exclude the combination with `[[leave-out]]`"
             raise TollbarError(contradiction, where=study.name, hint=hint)
     if not kept:
-        raise TollbarError("every combination is left out: nothing to measure", where=study.name)
+        raise TollbarError("`[[leave-out]]` excludes every combination; at least one must be left", where=study.name)
     cells = [grid.cell(place, grid.baseline_of(place.coordinates, kept)) for place in kept.values()]
     if not any(cell.is_baseline for cell in cells):
         raise TollbarError(
-            f"no cell is the baseline {dict(study.baseline)}",
+            f"no cell has the coordinates of the baseline {dict(study.baseline)}; at least one must",
             where=study.name,
-            hint="is the baseline among the choices?",
+            hint="add the baseline to `choices`, `providers` or `[vary]`",
         )
     _refuse_idle_settings(study, [*(cell.coordinates for cell in cells), *(at for at, _ in left_out.values())])
     _refuse_ambiguous_tables(study, cells)
@@ -217,9 +219,7 @@ def _refuse_idle_settings(study: Study, everywhere: Sequence[Coordinates]) -> No
             where = " and ".join(
                 f"{key} is {' or '.join(value or 'absent' for value in values)}" for key, values in only.items()
             )
-            raise TollbarError(
-                f"`vary.{name}` means nothing to any cell", where=study.name, hint=f"it does where {where}"
-            )
+            raise TollbarError(f"`vary.{name}` applies to no cell", where=study.name, hint=f"it needs {where}")
 
 
 def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
@@ -229,16 +229,18 @@ def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
         placed: dict[tuple[Value, Value], Cell] = {}
         shown = tabled(table, cells)
         if not shown:
-            raise TollbarError("no cell stands in it", where=where, hint="`where` says which cells do")
+            raise TollbarError(
+                "the table selects no cells", where=where, hint="change `table.where`, which selects them"
+            )
         if table.over and not any(overs for _, overs in shown):
-            raise TollbarError(f"no cell is {dict(table.over)} and alike in all else", where=where)
+            raise TollbarError(f"`table.over` needs a cell that differs only in {dict(table.over)}", where=where)
         for cell, overs in shown:
             first = placed.setdefault((cell.coordinates[table.rows], cell.coordinates[table.columns]), cell)
             for one, other in ((first, cell), *itertools.pairwise(overs)):
                 apart = [name for name, value in other.coordinates.items() if one.coordinates.get(name) != value]
                 if apart:
-                    what = f"{one.label} and {other.label} have one place in it"
-                    raise TollbarError(what, where=where, hint=f"`where` says which `{'` and `'.join(apart)}`")
+                    what = f"{one.label} and {other.label} have the same place; it must have one cell"
+                    raise TollbarError(what, where=where, hint=f"set `{'` and `'.join(apart)}` in `table.where`")
 
 
 class _Place(NamedTuple):
