@@ -80,7 +80,7 @@ MISTAKES = {
     "a cost that would take hours": ("password-hash bcrypt cost=31", "too large; it must be at most 18", None),
     "no number": ("password-hash pbkdf2-sha-256 iterations=600k", "must be a whole number", None),
     "no power of two": ("password-hash scrypt n=100000", "must be a power of two, for example `2^16`", None),
-    "no value": ("digest md5 bytes=64B,", "a value is missing", "bytes=4KiB"),
+    "needs at least one value": ("digest md5 bytes=64B,", "a value is missing", "bytes=4KiB"),
     "no number of threads": (
         "digest md5 threads=two",
         "`two` must be a whole number of threads above 0",

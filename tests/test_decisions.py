@@ -74,5 +74,5 @@ def test_what_cannot_be_shown_is_refused_before_anything_is_measured(tmp_path: P
     with pytest.raises(TollbarError, match="cannot be combined"):
         Layout(markdown=True, json=True)
     for path in (tmp_path, tmp_path / "none" / "answer.html"):
-        with pytest.raises(TollbarError, match="no file that can be written"):
+        with pytest.raises(TollbarError, match="cannot be written"):
             Layout(page=path)

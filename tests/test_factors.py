@@ -204,11 +204,11 @@ def test_the_order_within_a_batch_is_drawn(tmp_path: Path) -> None:
 REFUSED = {
     "one": ('"first"', "[0, 2000]", "two or three"),
     "one twice": ('"first", "first"', "[0, 2000]", "two or three"),
-    "unknown": ('"first", "fourth"', "[0, 2000]", "no value"),
-    "not varied": ('"first", "together"', "[0, 2000]", "no value"),
-    "one value": ('"first", "second"', "[0]", "has 1 values"),
-    "a provider": ('"first", "provider"', "[0, 2000]", "where a factor has two"),
-    "one choice": ('"first", "choice"', "[0, 2000]", "has 1 values"),
+    "unknown": ('"first", "fourth"', "[0, 2000]", "needs at least one value"),
+    "not varied": ('"first", "together"', "[0, 2000]", "needs at least one value"),
+    "one value": ('"first", "second"', "[0]", "has 1 value"),
+    "a provider": ('"first", "provider"', "[0, 2000]", "a factor must have two"),
+    "one choice": ('"first", "choice"', "[0, 2000]", "has 1 value"),
 }
 
 

@@ -12,7 +12,7 @@ from tollbar.core.errors import TollbarError
 
 # Additions to a good family, or changes of it, and words that the error must contain.
 BAD_FAMILIES = {
-    "no word on a threat": ("", A_VALUE, "nothing is said of the threat `collision`"),
+    "no word on a threat": ("", A_VALUE, "needs the threat `collision`"),
     "unknown threat of a choice": ('mitigates = { theft = "no" }', A_VALUE, "the family has no threat `theft`"),
     "unknown threat of a value": (
         'mitigates = { collision = "no" }',
@@ -23,12 +23,12 @@ BAD_FAMILIES = {
     "a value that the setting has not": (
         'mitigates = { collision = "no" }',
         A_VALUE + '\n[setting.length.value.long]\ntitle = "long output"\n',
-        "`setting.length.value.long`: the setting has no such value",
+        "`setting.length.value.long`: must be one of the values of the setting",
     ),
     "a null value": (
         'mitigates = { collision = "no" }',
         A_VALUE.replace("deprecated", "null"),
-        "`setting.length.value.short.standing`: only a choice is null",
+        "`setting.length.value.short.standing` cannot be `null`",
     ),
 }
 
@@ -56,7 +56,7 @@ def test_a_null_choice_that_mitigates_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "family.toml"
     text = A_FAMILY.replace('standing = "null"', 'standing = "null"\nmitigates = { collision = "yes" }')
     path.write_text(text + 'mitigates = { collision = "no" }\n' + A_VALUE)
-    with pytest.raises(TollbarError, match="the null choice mitigates nothing"):
+    with pytest.raises(TollbarError, match="the null choice cannot mitigate"):
         read_family(tmp_path)
 
 
@@ -137,7 +137,7 @@ BAD = {
     "unsupported where nothing is": (
         "",
         SETTING.format('default = 1\nunsupported = [{ where = { sevrer = ["nginx"] }, because = "it lacks it" }]'),
-        "`setting.length.unsupported.where`: no coordinate `sevrer`",
+        "`setting.length.unsupported.where`: no such coordinate: `sevrer`",
         "did you mean `server`?",
     ),
     "unknown table": ("[choice.md5]", "[choices.md5]", "`choices`: no such key", "did you mean `choice`?"),

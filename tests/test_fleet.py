@@ -311,7 +311,7 @@ def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:
     ours = tollbar.__version__
     assert (State.REFUSED, f"has Tollbar 0.1.0, and this is {ours}") == found["older"]
     assert (State.REFUSED, f"has no Tollbar, and this is {ours}") == found["bare"]
-    assert (State.REFUSED, "answers what no node answers: `run`: Field required") == found["odd"]
+    assert (State.REFUSED, "sends an invalid answer: `run`: Field required") == found["odd"]
     assert (State.DONE, None) == found["one"]
 
 

@@ -171,7 +171,7 @@ CHANGED: Mapping[str, Callable[[Path], object]] = {
 def test_a_judgement_of_other_results_is_not_believed(own_run: Path, what: str) -> None:
     before = read_kept(own_run)
     CHANGED[what](own_run)
-    assert "its results are not those that were judged" == why_not_current(own_run)
+    assert "its results have changed since it was judged" == why_not_current(own_run)
     again = read_kept(judged_again(own_run))
     assert before.of != again.of
     assert what != "chunks" or before.studies[0].tolls != again.studies[0].tolls
@@ -199,7 +199,7 @@ def test_a_run_whose_log_is_left_keeps_its_judgement(own_run: Path) -> None:
         database.commit()
         ended = Path(shutil.copytree(own_run, own_run.with_name("ended")))
     assert (ended / "results.sqlite-wal").stat().st_size > 0
-    assert "its results are not those that were judged" == why_not_current(ended)
+    assert "its results have changed since it was judged" == why_not_current(ended)
     assert not why_not_current(judged_again(ended))
 
 

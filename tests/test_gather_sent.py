@@ -95,9 +95,9 @@ HOSTILE: Mapping[str, tuple[Callable[[Path], object], str]] = {
     "a pipe": (_fifo, "`judged.json` must be a file or a folder"),
     "a large file": (_large, "`studies/digests.toml` has "),
     "many large files": (_much, "its studies and families have"),
-    "a cut database": (_cut, "its results are not those that were judged; `tollbar report "),
-    "no database": (lambda run: (run / "results.sqlite").unlink(), "its results are not those that were judged"),
-    "no text of a study": (lambda run: shutil.rmtree(run / "studies"), "its results are not those that were judged"),
+    "a cut database": (_cut, "its results have changed since it was judged; `tollbar report "),
+    "no database": (lambda run: (run / "results.sqlite").unlink(), "its results have changed since it was judged"),
+    "no text of a study": (lambda run: shutil.rmtree(run / "studies"), "its results have changed since it was judged"),
     "no judgement": (lambda run: (run / FILE).unlink(), "is not judged yet; `tollbar report "),
 }
 

@@ -70,7 +70,7 @@ def test_a_version_that_is_given_and_not_known_is_called_so(version: str) -> Non
 
 @pytest.mark.parametrize("version", [1.6, 1.7, 1, 0])
 def test_a_version_of_cyclonedx_is_a_text(version: float) -> None:
-    with pytest.raises(TollbarError, match=r"`specVersion` that is a text; .* is a number"):
+    with pytest.raises(TollbarError, match=r"`specVersion` is the number .*; it must be a text"):
         parse(json.dumps({"bomFormat": "CycloneDX", "specVersion": version}).encode(), Path("cbom.json"))
 
 

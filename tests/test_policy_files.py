@@ -129,12 +129,12 @@ BAD: dict[str, tuple[str, str, str, str]] = {
     "unknown parameter": ("at-least = [{ byts = 2 }]", "", "", "no setting `byts` did you mean `bytes`"),
     "a size without unit": ("at-least = [{ bytes = 2 }]", "", "", "`at-least.bytes`: `2` needs a unit"),
     "a size that fits nothing": ('never = { bytes = ["64"] }', "", "", "`never.bytes`: `64` needs a unit"),
-    "a pattern of numbers": ('never = { bytes = ["6*"] }', "", "", "`6*` is no number `at-least` asks for numbers"),
+    "a pattern of numbers": ('never = { bytes = ["6*"] }', "", "", "`6*` must be a number `at-least` sets"),
     "a word that is at least": (
         'family = "signature"\nat-least = [{ digest = "sha-256" }]',
         "",
         "",
-        "`at-least.digest`: it is no number",
+        "`at-least.digest`: it must be a number",
     ),
     "at least nothing": ("at-least = [{}]", "", "", "has an empty set in `at-least`"),
     "a threat that need not be mitigated": (

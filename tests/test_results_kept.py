@@ -127,16 +127,16 @@ def test_values_that_are_not_tollbars_are_refused(metric: str, odd: str) -> None
 @pytest.mark.parametrize("spoiled", ["round", "wall"])
 def test_a_trial_without_its_rounds_or_its_time_is_refused(spoiled: str) -> None:
     series = {(c, m): json.loads(text) for c, m, text in series_of(PROBED)}
-    with pytest.raises(ValueError, match="not a value of each round"):
+    with pytest.raises(ValueError, match="must have a value for each round"):
         chunks_of({**series, ("", spoiled): [1]})
     for odd in (1, 0, None, "1", {}, True):
-        with pytest.raises(ValueError, match="operations: not a value of each round"):
+        with pytest.raises(ValueError, match="operations: must have a value for each round"):
             chunks_of({**series, ("", "operations"): odd})  # type: ignore[dict-item]
     for probe in ("probe-before", "probe-after"):
-        with pytest.raises(ValueError, match=r"a trial with probe-.* alone"):
+        with pytest.raises(ValueError, match=r"a trial cannot have probe-.* alone"):
             chunks_of({key: values for key, values in series.items() if key[1] != probe})
     del series["", spoiled]
-    with pytest.raises(ValueError, match=f"a trial without {spoiled}"):
+    with pytest.raises(ValueError, match=f"a trial needs {spoiled}"):
         chunks_of(series)
 
 

@@ -86,7 +86,7 @@ def workloads_task(cell: Cell, core: int | None) -> dict[str, object]:
     [
         ({"threads = [1, 2]": 'threads = ["two"]'}, "threads must be whole numbers"),
         ({"threads = [1, 2]": "threads = [0, 1]"}, "at least one thread"),
-        ({"threads = [1, 2]": "threads = []"}, "no value"),
+        ({"threads = [1, 2]": "threads = []"}, "needs at least one value"),
         (
             {
                 **OF_TLS,

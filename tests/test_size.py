@@ -176,7 +176,7 @@ def test_swaps_of_a_mixture_of_one_kind_are_named_by_what_is_swapped(tmp_path: P
 
 def test_a_term_that_comes_to_nothing_is_refused(tmp_path: Path) -> None:
     of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=100))
-    with pytest.raises(TollbarError, match="not above nought") as fault:
+    with pytest.raises(TollbarError, match="must be greater than 0") as fault:
         sized(of, handshakes({**COSTS, "bare": 110_000.0}))
     assert "term.handshakes" in str(fault.value)
     near = sized(of, handshakes({**COSTS, "bare": 99_000.0}, seed=1, noise=0.05))

@@ -117,11 +117,11 @@ BAD = {
     "size without unit": ('"16 B"', '"16"', "`vary.bytes`: `16` needs a unit", None),
     "half a byte": ('"16 B"', '"0.5 B"', "must be a whole number of bytes", None),
     "unknown value": ("[vary]", "[vary]\ncpu = ['slow']", "`slow` is not one of", None),
-    "a setting of others": ("[vary]", "[vary]\nlookup = ['implicit']", "`vary.lookup` applies to no cell", "is python* or"),
+    "a setting of others": ("[vary]", "[vary]\nlookup = ['implicit']", "applies to no cell", "is python* or"),
     "a load without a server": (
         "[measure]", "[load]\nrequest = { get = '/' }\n[measure]", "a load needs a server", None
     ),
-    "no value": ("[vary]", "[vary]\ncpu = []", "`vary.cpu` needs at least one value", None),
+    "needs at least one value": ("[vary]", "[vary]\ncpu = []", "`vary.cpu` needs at least one value", None),
     **{
         f"varied {name}": ("[vary]", f"[vary]\n{name} = ['md5']", f"`{name}` cannot be in `[vary]`", f"`{key}`")
         for name, key in CHOSEN_ELSEWHERE.items()
@@ -129,7 +129,7 @@ BAD = {
     "impossible operation": ("[vary]", "[vary]\nop = ['sign']", "no such op: `sign`", "hash"),
     "baseline not there": ('"md5", "sha-1", "sha-256"', '"md5", "sha-1"', "no cell has the coordinates", None),
     "nothing left": (
-        "[measure]", "[[leave-out]]\nwhere = { choice = '*' }\nbecause = 'x'\n[measure]", "excludes every combination", None
+        "[measure]", "[[leave-out]]\nwhere = { choice = '*' }\nbecause = 'x'\n[measure]", "excludes every", None
     ),
     "leave-out without reason": (
         "[measure]", "[[leave-out]]\nwhere = { choice = 'md5' }\n[measure]", "because` is missing", None
@@ -268,7 +268,7 @@ BAD = {
         "`table.where`",
     ),
     "table over nothing": (
-        "[measure]", TABLE.replace("[measure]", "over = { bytes = '64 B' }\n[measure]"), "needs a cell that differs only in", None
+        "[measure]", TABLE.replace("[measure]", "over = { bytes = '64 B' }\n[measure]"), "differs only in", None
     ),
     "table with two cells in a place": (
         "[measure]", TABLE.replace("'bytes'", "'provider'"), "have the same place", "set `bytes` in `table.where`"

@@ -97,7 +97,7 @@ BAD_STATEMENTS = {
     "a raise without leave": (
         'mitigates = { collision = "no" }',
         A_VALUE + 'mitigates = { collision = "yes" }\n',
-        "`setting.length.value.short.mitigates.collision`: it is more than `choice.md5` says",
+        "`setting.length.value.short.mitigates.collision`: cannot be more than `choice.md5` has",
     ),
     "a raise of nothing": (
         'mitigates = { collision = "no" }',
@@ -107,7 +107,7 @@ BAD_STATEMENTS = {
     "a source of no choice": (
         'mitigates = { collision = "no" }',
         THREAT + 'authority = [{ of = ["md4"], by = "x", where = "y", says = "z", seen = 2026-11-22 }]\n',
-        "`threat.collision.authority.of`: no choice is called `md4`",
+        "`threat.collision.authority.of`: no such choice: `md4`",
     ),
     "an unknown coordinate": (
         'mitigates = { collision = [{ is = "yes", when = { lenght = ["short"] } }, { is = "no" }] }',
@@ -117,12 +117,12 @@ BAD_STATEMENTS = {
     "no last statement": (
         'mitigates = { collision = [{ is = "yes", when = { length = ["short"] } }] }',
         A_VALUE,
-        "each but the last says `when`",
+        "only the last case must have no `when`",
     ),
     "two things at once": (
         'mitigates = { collision = [{ is = "yes", partly = "at times" }] }',
         A_VALUE,
-        'either `is = "yes"`',
+        "must have either `is` or `partly`",
     ),
 }
 

@@ -229,7 +229,7 @@ def read_kept(directory: Path) -> KeptJudgement:
     if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
         check_characters(said, str(directory / FILE))
     if kept.of != state(directory):
-        raise NotCurrent("its results are not those that were judged")
+        raise NotCurrent("its results have changed since it was judged")
     if not all(study.agrees for study in kept.studies):
         raise NotCurrent(f"`{FILE}` contradicts itself")
     return kept

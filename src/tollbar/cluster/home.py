@@ -68,7 +68,7 @@ class Home:
         Raises TollbarError for a name that no run has, and for another run.
         """
         if not _is_plain(name, _RUN) or self.run not in (None, name):
-            raise TollbarError(f"sends a run that is not the one it began: {shown(name)}")
+            raise TollbarError(f"sends another run than the one it began: {shown(name)}")
         self.run = name
 
     def give_up(self) -> None:
@@ -105,9 +105,9 @@ class Home:
         sizes = {str(path.relative_to(self.directory)): path.stat().st_size for path in _files(self.directory)}
         for file, content in files.items():
             if not _is_plain(file, _FILE) or ".." in file.split("/"):
-                raise TollbarError(f"sends a file that no run has: {shown(file)}")
+                raise TollbarError(f"sends a file that is not part of a run: {shown(file)}")
             if len(content) > MOST_BYTES.get(file, MOST_OTHERWISE):
-                raise TollbarError(f"sends a file that is larger than any run has: {shown(file)}")
+                raise TollbarError(f"sends a file beyond the limit of a run: {shown(file)}")
             sizes[file] = len(content)
         # A node may send other files each time, so their total is limited.
         if len(sizes) > MOST_FILES:
@@ -115,7 +115,7 @@ class Home:
         # Files of their own limit are apart.
         texts = sum(size for file, size in sizes.items() if file not in MOST_BYTES)
         if texts > MOST_TEXTS:
-            raise TollbarError(f"sends {texts} bytes of studies and families, which no run has")
+            raise TollbarError(f"sends {texts} bytes of studies and families, beyond the limit of a run")
 
     def _take_results(self, path: Path, coming: replies.Results) -> None:
         before = path.stat().st_size if path.exists() else 0
@@ -146,7 +146,7 @@ class Home:
                 together.update(block)
                 yield block
         if together.hexdigest() != coming.digest:
-            raise TollbarError("sends results that are not what it says they are")
+            raise TollbarError("sends results that do not match their digest")
 
 
 def _is_plain(name: str, form: re.Pattern[str]) -> bool:

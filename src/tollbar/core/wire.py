@@ -153,7 +153,7 @@ def read_json(text: str, most_values: int) -> Any:
     An empty list takes three letters and 64 bytes of memory. A comma or a bracket precedes each value but the first.
     """
     if sum(map(text.count, ",[{")) > most_values:
-        raise ValueError(f"more than {most_values:,} values")
+        raise ValueError(f"must have at most {most_values:,} values")
     try:
         return json.loads(text)
     except RecursionError as error:

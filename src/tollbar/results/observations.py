@@ -107,16 +107,16 @@ def chunks_of(series: Series) -> Sequence[Chunk]:
     """Return a trial's chunks, by round. Raises ValueError for a series that Tollbar never writes."""
     operations = series.get((TRIAL, OPERATIONS), [])
     if not isinstance(operations, list | array):
-        raise ValueError(f"{OPERATIONS}: not a value of each round")
+        raise ValueError(f"{OPERATIONS}: must have a value for each round")
     if not operations:
         return ()
     for (_, metric), values in series.items():
         _refuse_odd(metric, values, len(operations))
     if missing := {ROUND, WALL} - {metric for component, metric in series if component == TRIAL}:
-        raise ValueError(f"a trial without {', '.join(sorted(missing))}")
+        raise ValueError(f"a trial needs {', '.join(sorted(missing))}")
     probed = [metric for metric in _PROBES if (TRIAL, metric) in series]
     if probed not in ([], [BEFORE, AFTER], [*_PROBES]):
-        raise ValueError(f"a trial with {' and '.join(probed)} alone")
+        raise ValueError(f"a trial cannot have {' and '.join(probed)} alone")
     made_up = series.get((TRIAL, MADE_UP))
     return Chunks(
         rounds=series[TRIAL, ROUND],
@@ -132,13 +132,13 @@ def chunks_of(series: Series) -> Sequence[Chunk]:
 def _refuse_odd(metric: str, values: object, rounds: int) -> None:
     """Raise ValueError unless these are one value for each round: runs of strangers are read too."""
     if not isinstance(values, list | array) or len(values) != rounds:
-        raise ValueError(f"{metric}: not a value of each round")
+        raise ValueError(f"{metric}: must have a value for each round")
     if not kinds_of(values) <= _WHOLE.get(metric, _ANY):
-        raise ValueError(f"{metric}: not a number of each round")
+        raise ValueError(f"{metric}: must have a number for each round")
     most = MOST if metric in _WHOLE else sys.float_info.max
     # NaN fails this comparison too.
     if not all(-most <= value <= most for value in values if value is not None):
-        raise ValueError(f"{metric}: beyond what a chunk can have")
+        raise ValueError(f"{metric}: out of the range of a chunk")
 
 
 def kinds_of(values: list[Any] | array[Any]) -> Set[type]:

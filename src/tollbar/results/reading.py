@@ -197,7 +197,7 @@ def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Ma
     )
     for cell in cells:
         if cell.choice not in asked.family.choices:
-            raise ValueError(f"a cell of `{cell.choice[:MOST_OF_VERSION]}`, a choice that its family does not have")
+            raise ValueError(f"a cell has the choice `{cell.choice[:MOST_OF_VERSION]}`, which its family does not have")
     left_out = tables.left_out.get(asked.name, ())
     said = tuple((stored.coordinates(found["coordinates"]), found["because"]) for found in left_out)
     return StudyRun(asked, cells, said, tuple(looked), set_aside)
@@ -241,7 +241,7 @@ def _row(
     columns |= {name: stored.words(found[name]) for name in ("accepted", "refused", "not_tried")}
     coordinates = stored.coordinates(found["coordinates"])
     if not {"choice", "provider", "op"} <= coordinates.keys():
-        raise ValueError("a cell without a choice, a provider or an operation")
+        raise ValueError("a cell needs a choice, a provider and an operation")
     spec = str(coordinates["provider"])
     columns |= {"coordinates": coordinates, "provider": names.get(spec, spec)}
     columns |= {"standing": Standing(found["standing"])}

@@ -42,7 +42,7 @@ MOST_OF_VERSION = 40
 
 def _few(said: object) -> object:
     if isinstance(said, dict) and len(said) > MOST_NAMES:
-        raise ValueError(f"more than {MOST_NAMES:,} entries")
+        raise ValueError(f"must have at most {MOST_NAMES:,} entries")
     return said
 
 

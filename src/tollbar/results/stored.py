@@ -84,7 +84,7 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     most = dict.fromkeys(("cell", "left_out"), MOST_COMBINATIONS) | dict.fromkeys(("batch", "set_aside"), rows["trial"])
     for table, most_rows in most.items():
         if rows[table] > most_rows:
-            raise ValueError(f"{rows[table]:,} rows of a {table}, where a run has {most_rows:,} at most")
+            raise ValueError(f"{rows[table]:,} rows of a {table}; a run has at most {most_rows:,}")
     return rows
 
 
@@ -111,7 +111,7 @@ def _rows_in(database: sqlite3.Connection, table: str, columns: Mapping[str, str
         if count:
             odd_one = f"select typeof({column}) from {table} not indexed where {_is_odd(column, kinds)} limit 1"
             ((kind,),) = database.execute(odd_one)
-            reason = kind if kind not in kinds.split() else "beyond what Tollbar writes"
+            reason = kind if kind not in kinds.split() else "out of range"
             raise ValueError(f"`{column}` of a {table} is {reason}")
     return int(rows), int(text_bytes)
 
@@ -147,7 +147,7 @@ def series(texts: Sequence[str]) -> list[Any]:
     """Return the numbers in each of these texts, as a list each. Raises ValueError."""
     # Values of other kinds take many times the memory of their text.
     if any(text.rfind("[") != 0 or text.find("]") != len(text) - 1 or "{" in text for text in texts):
-        raise ValueError("not a value of each round")
+        raise ValueError("must have a value for each round")
     if sum(map(len, texts)) > _MOST_AS_ONE:
         return [packed(json.loads(text)) for text in texts]
     # One text, because tens of thousands of short ones take twice as long to parse.
@@ -159,7 +159,7 @@ def words(text: str) -> tuple[str, ...]:
     """Return a list of words; cached, because a run has few different ones. Raises ValueError."""
     said = json.loads(text)
     if not isinstance(said, list) or not all(isinstance(word, str) for word in said):
-        raise ValueError("not a list of words")
+        raise ValueError("must be a list of words")
     return tuple(map(printable, said))
 
 
@@ -167,9 +167,9 @@ def coordinates(text: str) -> Mapping[str, Value]:
     """Return the coordinates of a cell, or of a combination that was left out. Raises ValueError."""
     said = json.loads(text)
     if not isinstance(said, dict) or not all(_is_value(value) for value in said.values()):
-        raise ValueError("coordinates that are none")
+        raise ValueError("the coordinates of a cell must be names with values")
     if any(isinstance(said.get(name), str) for name in LOADS):
-        raise ValueError("a load that is no number")
+        raise ValueError("the load of a cell must be a number")
     if len(said) > MOST_COORDINATES:
         raise ValueError(f"a cell with {len(said):,} coordinates; at most {MOST_COORDINATES} are read")
     return printable_in(said)

@@ -20,6 +20,7 @@ from tollbar.core.errors import TollbarError, nearest, unknown
 from tollbar.core.limits import THREADS
 from tollbar.core.patterns import is_like
 from tollbar.core.wire import parse
+from tollbar.core.words import counted
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     CLIENT_PLACES,
@@ -308,7 +309,7 @@ class _Reader:
         for name in wire.factors:
             given = lists[name] if name in lists else self.varied(name, wire.vary.get(name, ()))
             if len(given) != 2:
-                what = f"`factors`: `{name}` has {len(given)} values; a factor must have two"
+                what = f"`factors`: `{name}` has {counted(len(given), 'value')}; a factor must have two"
                 place = f"{name}s" if name in lists else f"vary.{name}"
                 raise TollbarError(
                     what, where=self.where, hint=f"set two values in `{place}`: first without the factor, then with it"

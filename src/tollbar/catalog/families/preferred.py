@@ -60,16 +60,16 @@ def complaints(family: Family) -> Iterator[str]:
         yield f"`default.choice`: the family has no choice `{default.choice}`"
         return
     if default.choice in default.never:
-        yield f"`default.never`: `{default.choice}` is the default"
+        yield f"`default.never` cannot have `{default.choice}`, which is the default"
     for name in default.setting:
         if name not in family.settings:
             yield f"`default.setting`: the family has no setting `{name}`"
             return
     if not default.authority:
-        yield "`default.authority`: a default needs a source"
+        yield "`default.authority` is missing; a default needs a source"
     standing = family.standing_of(at_defaults(family, {"choice": default.choice, **default.setting}))
     if standing is Standing.NULL or Standing.DEPRECATED.is_above(standing) or standing is Standing.DEPRECATED:
-        yield f"`default`: its standing is {standing.words}, below acceptable"
+        yield f"`default`: the standing is {standing.words}; it must be acceptable or better"
 
 
 def _protecting(family: Family, names: Collection[str]) -> Mapping[str, Value]:

@@ -20,7 +20,7 @@ def complaints(family: Family) -> Iterator[str]:
         for pattern in (pattern for source in threat.sources for pattern in source.of):
             if not any(is_like(name, pattern) for name in family.choices):
                 known = nearest(pattern, family.choices)
-                yield f"`threat.{threat.name}.authority.of`: no choice is called `{pattern}`; {known}"
+                yield f"`threat.{threat.name}.authority.of`: no such choice: `{pattern}`; {known}"
     for choice in family.choices.values():
         yield from _unknown_coordinates(f"choice.{choice.name}", choice.mitigates, family)
     for setting in family.settings.values():
@@ -29,13 +29,13 @@ def complaints(family: Family) -> Iterator[str]:
             yield from _unknown_coordinates(key, value.mitigates, family)
             for threat_name in value.raises:
                 if threat_name not in value.mitigates:
-                    yield f"`{key}.raises`: nothing is said there of the threat `{threat_name}`"
+                    yield f"`{key}.raises`: the value needs `mitigates` for the threat `{threat_name}`"
     for choice in family.choices.values():
         for cell, name, value_name in _cells(family, choice.name):
             for threat_name in raised(family, cell):
                 yield (
-                    f"`setting.{name}.value.{value_name}.mitigates.{threat_name}`: it is more than"
-                    f" `choice.{choice.name}` says, and the value's `raises` does not name the threat"
+                    f"`setting.{name}.value.{value_name}.mitigates.{threat_name}`: cannot be more than"
+                    f" `choice.{choice.name}` has, unless `raises` of the value names the threat"
                 )
 
 

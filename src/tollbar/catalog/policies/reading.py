@@ -157,8 +157,8 @@ def _of_number(key: str, name: str, pattern: str, family: Family) -> Iterator[tu
         as_cells_have_them({name: (pattern,)}, family)
     except ValueError as error:
         is_open = any(character in pattern for character in "*?[")
-        hint = "`at-least` asks for numbers from one on" if is_open else None
-        yield f"`{key}.{name}`: {f'`{pattern}` is no number' if is_open else error}", hint
+        hint = '`at-least` sets the least number, for example `at-least = [{ bytes = "64 B" }]`' if is_open else None
+        yield f"`{key}.{name}`: {f'`{pattern}` must be a number' if is_open else error}", hint
 
 
 def _complaints(rule: Rule, family: Family) -> Iterator[tuple[str, str | None]]:
@@ -174,7 +174,7 @@ def _complaints(rule: Rule, family: Family) -> Iterator[tuple[str, str | None]]:
                 continue
             try:
                 if isinstance(family.settings[name].read(value), str):
-                    yield f"`at-least.{name}`: it is no number", "`only` asks for values by name"
+                    yield f"`at-least.{name}`: it must be a number", "for values by name use `only`"
             except ValueError as error:
                 yield f"`at-least.{name}`: {error}", None
 

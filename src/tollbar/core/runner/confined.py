@@ -119,7 +119,7 @@ def take_numbers(locks: Path = LOCKS) -> Numbers:
             numbers.release()
     raise TollbarError(
         f"all accounts from {FIRST_ACCOUNT} to {LAST_ACCOUNT} are in use; a run of root needs {ACCOUNTS}",
-        hint="wait for other runs to end: `tollbar doctor` names what is left of runs that were killed",
+        hint="wait for other runs to end; `tollbar doctor` lists processes that killed runs have left",
     )
 
 

@@ -47,7 +47,11 @@ def engine() -> Path:
             return place / name
     found = shutil.which(name)
     if found is None:
-        raise TollbarError("the engine is not installed", where=name, hint="`make run` builds and installs it")
+        raise TollbarError(
+            "the engine is not installed; every command that measures needs it",
+            where=name,
+            hint="`make run` builds and installs it",
+        )
     return Path(found)
 
 
@@ -68,9 +72,9 @@ def start_engine(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes
 def _lost(why: str | None) -> TollbarError:
     """Return the error of a missing engine: it ends the run, because every cell needs the engine."""
     return TollbarError(
-        f"the engine was there when the run began, and cannot be started now: {why}",
+        f"the engine, which was installed when the run began, cannot be started: {why}",
         where=str(engine()),
-        hint="once it is back (`make run` builds and installs it), go on with: tollbar run --resume RUN",
+        hint="install it again (`make run`), then continue with `tollbar run --resume RUN`",
     )
 
 
