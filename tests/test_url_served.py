@@ -185,7 +185,7 @@ def test_a_process_that_is_not_the_servers_is_refused(tollbar: Tollbar, server: 
     refusals = {
         ended.pid: "no such process",
         deaf.pid: "neither sleep nor a child of it listens on 127.0.0.1:",
-        worker: f"nginx (process {server.pid}) listens there too",
+        worker: f"nginx (process {server.pid}) also listens there",
     }
     for pid, said in refusals.items():
         for name in ("run", "plan"):
@@ -194,7 +194,7 @@ def test_a_process_that_is_not_the_servers_is_refused(tollbar: Tollbar, server: 
             assert said in done.stderr.splitlines()[0]
     deaf.kill()
     deaf.wait()
-    assert f"--server-pid {server.pid} counts it" in done.stderr
+    assert f"`--server-pid {server.pid}`, which counts it" in done.stderr
     for pid in (1, os.getpid(), os.getppid()):
         done = tollbar("run", "--url", server.http, "--server-pid", pid)
         assert (2, "") == (done.returncode, done.stdout)
