@@ -33,8 +33,9 @@ def _forks() -> ForkServerContext:
     found = multiprocessing.get_context("forkserver")
     names = (module.name for module in pkgutil.walk_packages(tollbar.__path__, "tollbar."))
     found.set_forkserver_preload([*(name for name in names if name not in NOT_IMPORTED), READ_BEFORE])
-    # The server finds that module by its environment alone.
-    with mock.patch.dict(os.environ, {"PYTHONPATH": str(Path(__file__).parent)}):
+    # The server finds that module, and the package under test, by its environment alone.
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with mock.patch.dict(os.environ, {"PYTHONPATH": path}):
         forkserver.ensure_running()
     return found
 

@@ -183,9 +183,9 @@ NOTHING = {
     "no uses": (
         BUDGETED := '[budget.a]\nfamily = "spin"\nchoice = "spin-2"\nagainst = "spin-1"\n',
         ("policy",),
-        "no `[uses",
+        "needs a table `[uses",
     ),
-    "no budgets": (USES, ("tolls",), "no `[budget.NAME]`"),
+    "no budgets": (USES, ("tolls",), "needs a table `[budget.NAME]`"),
     "no limit": (BUDGETED, ("tolls",), "needs a limit, for example `at-most = 1.5`"),
     "an unknown policy": (USES.replace("asvs-level-2-5", "asvs-level-2-6"), (), "no such policy"),
     "no such file": (USES, ("policy", "tolbar.toml"), "did you mean `tollbar.toml`?"),

@@ -43,8 +43,8 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     "no project": ("check", ("no such file", "docs/check.md", "[uses.passwords]")),
     "a list of no family": ("list servers digest", ("cannot be limited to a family", "tollbar list choices digest")),
     "choices of no family": ("list choices digets", ("no such family: `digets`", "did you mean `digest`")),
-    "a guideline as a policy": ("choose tls --policy guide.json", ("is no policy", "`tlsref-intermediate-6.0`")),
-    "a distribution's policy": ("choose tls --policy DEFAULT.pol", ("is no policy", "`fedora-default-2026-02`")),
+    "a guideline as a policy": ("choose tls --policy guide.json", ("is not a policy", "`tlsref-intermediate-6.0`")),
+    "a distribution's policy": ("choose tls --policy DEFAULT.pol", ("is not a policy", "`fedora-default-2026-02`")),
     "runs instead of a run": ("judge runs", ("not a run", "the newest run in it is `runs/b`")),
     "a run instead of studies": (
         "run runs/b",

@@ -38,7 +38,7 @@ def test_roles_are_read() -> None:
         ("web=10.0.0.1+2001:db8::7", "`2001:db8::7` is not an IPv4 address"),
         ("web=10.0.0.1,web=10.0.0.2", "the role `web` is given twice"),
         ("client=10.0.0.1 by ssh x", "the role `client` cannot have a command"),
-        ("database=10.0.0.1", "has to know who comes"),
+        ("database=10.0.0.1", "needs the address of this machine"),
     ],
 )
 def test_roles_that_cannot_be(said: str, expected: str) -> None:
@@ -61,7 +61,7 @@ def test_a_study_without_servers_has_no_roles(tmp_path: Path) -> None:
         ('web = "here"', "one.toml: `roles.web`", "`here` is not an IPv4 address"),
         ('web = "10.0.0.1 by ssh \'x"', "one.toml: `roles.web`", "`ssh 'x` is not a command: No closing quotation"),
         ('client = "10.0.0.1 by ssh x"', "one.toml: `roles.client`", "the role `client` cannot have a command"),
-        ('database = "10.0.0.1"', "one.toml: `roles`", "has to know who comes"),
+        ('database = "10.0.0.1"', "one.toml: `roles`", "needs the address of this machine"),
     ],
 )
 def test_roles_of_a_study_that_cannot_be(said: str, where: str, expected: str) -> None:

@@ -355,7 +355,7 @@ def test_a_server_upgrades_run_is_not_resumed_with_another_server(monkeypatch: p
 @pytest.mark.parametrize(
     ("words", "status", "error"),
     [
-        (("libcrypto", "libcrypto"), 2, "the same file twice"),
+        (("libcrypto", "libcrypto"), 2, "both builds are this file"),
         (("libcrypto", "libcrypto:nothing"), 2, "no such libcrypto: `nothing`"),
         (("libcrypto", "libcrypto:psycopg", "--fail-above", "0%"), 2, "must be greater than 0 %"),
         (
@@ -366,7 +366,7 @@ def test_a_server_upgrades_run_is_not_resumed_with_another_server(monkeypatch: p
         (("libcrypto", "libcrypto:psycopg", "--fail-above"), 2, "--fail-above: needs a value"),
         (("libcrypto",), 2, "needs two builds"),
         *(
-            (("libcrypto", "libcrypto:psycopg", "--for", none), 2, "give it some time")
+            (("libcrypto", "libcrypto:psycopg", "--for", none), 2, "must be greater than 0")
             for none in ("0s", "0ms", "0.0s")
         ),
         (("libcrypto", "libcrypto:psycopg", "nothing"), 2, "no such family of this build"),
