@@ -299,7 +299,7 @@ def test_an_interrupted_check_writes_nothing(folder: Path, monkeypatch: pytest.M
         command.check("tolls", str(path), accept=True)
     assert TOLLS == path.read_text()
     monkeypatch.setattr(measuring, "in_two_interim_looks", Edited(2.0).in_two_interim_looks)
-    with pytest.raises(TollbarError, match="was changed meanwhile"):
+    with pytest.raises(TollbarError, match="was changed during the check"):
         command.check("tolls", str(path), accept=True)
     assert TOLLS + "# mine" == path.read_text()
 

@@ -25,7 +25,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "family": (("digst",), {}, "no such family: `digst` did you mean `digest`"),
     "policy": (("digest",), {"policy": ("asvs-levl-2",)}, "no such policy: `asvs-levl-2` did you mean `asvs-level-2"),
     "threat": (("digest",), {"threat": ("colision",)}, "no such threat: `colision` did you mean `collision`"),
-    "degree": (("digest",), {"threat": ("collision=partl",)}, "`partl` is not how far"),
+    "degree": (("digest",), {"threat": ("collision=partl",)}, "`partl` must be `yes` or `partly`"),
     "day": (
         ("digest",),
         {"on": "2032"},

@@ -34,8 +34,8 @@ BAD = {
     ("spin", "--cluster", "ray:a..b:6379"): "no cluster answers at this address",
     ("theirs", "--cluster", "ray"): "`url` cannot be combined with `--cluster`",
     ("spin", "--cluster", "ray", "--simulate", "0"): "from 1 to 16 nodes",
-    ("spin", "--cluster", "ray:10.1.2.3:6379", "--simulate", "2"): "has an address of its own",
-    ("spin", "--cluster", "ray", "--nodes", "web"): "a label and its value",
+    ("spin", "--cluster", "ray:10.1.2.3:6379", "--simulate", "2"): "cannot be combined with `--simulate`",
+    ("spin", "--cluster", "ray", "--nodes", "web"): "must be a label with its value",
     ("no-such-study", "--cluster", "ray"): "no such study",
     (
         "spin",
@@ -44,7 +44,7 @@ BAD = {
         "--roles",
         "web=10.1.2.3",
     ): "`--roles` cannot be combined with `--cluster`",
-    ("--url", "http://localhost:1/", "--cluster", "ray"): "is asked from one machine",
+    ("--url", "http://localhost:1/", "--cluster", "ray"): "cannot be combined with `--cluster`",
     ("--resume", "runs/none", "--cluster", "ray"): "not a fleet",
 }
 
@@ -105,7 +105,7 @@ def test_what_a_fleet_was_told_is_not_told_again(place: Path, words: tuple[str, 
     fleets.write()
     typed = [command(), "run", *words, "--resume", str(fleets.directory), "--cluster", "ray:127.0.0.1:9"]
     done = forked.run(typed, place)
-    assert (2, True) == (done.returncode, "has its studies and its options already" in done.stderr)
+    assert (2, True) == (done.returncode, "takes studies and options from the fleet" in done.stderr)
 
 
 def test_the_page_of_a_simulated_fleet_says_so(tmp_path: Path) -> None:

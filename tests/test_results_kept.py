@@ -272,7 +272,7 @@ def test_a_run_that_cannot_be_made_leaves_nothing(
 
 
 def test_a_run_that_could_not_be_read_is_not_begun(planned: Plan, tmp_path: Path) -> None:
-    with pytest.raises(TollbarError, match="larger than that of any run"):
+    with pytest.raises(TollbarError, match="; the limit is "):
         results.create(planned, tmp_path, command=("x" * 2**20,), libraries=(), fingerprint={})
     assert [] == list(tmp_path.iterdir())
 

@@ -106,7 +106,7 @@ def test_no_reason_steers_a_terminal(at: Sandbox) -> None:
         node(at, json.dumps({"not_started": ["failed", "a\x1b[2Jb\nc"]}).encode()).ask("find")
     with pytest.raises(TollbarError, match=r"�\[2J$"):
         node(at, json.dumps({"error": "\x1b[2J"}).encode()).ask("find")
-    with pytest.raises(TollbarError, match=r"`host`: a control character, U\+001B"):
+    with pytest.raises(TollbarError, match=r"`host`: the control character U\+001B"):
         node(at, done({**HELLO, "host": "\x1b[2J"})).ask("hello")
     there = Elsewhere(node(at, done("\x1b[2J")), "web", Path("/there/web-1"), Endpoint("192.0.2.7", 1), 1, {})
     assert ("on web (192.0.2.7): �[2J", "�[2J") == (there.fault(), there.complaint())

@@ -218,7 +218,7 @@ TEXTS: Mapping[str, tuple[Callable[[Path], object], str]] = {
     ),
     "many claims": (_add("studies/fake.toml", CLAIM * (LARGE // len(CLAIM))), "at most 1000 items"),
     "a long study": (_add("studies/fake.toml", "#\n" * (LARGE // 2)), ""),
-    "studies too long": (_add("studies/fake.toml", "#\n" * (MOST_TEXTS // 2)), "larger than those of any run"),
+    "studies too long": (_add("studies/fake.toml", "#\n" * (MOST_TEXTS // 2)), "; the limit is "),
     "a long family, and many studies": (
         lambda run: [_add("families/spin/family.toml", "#\n" * 500_000)(run), _studies(run, 50)],
         "",

@@ -93,12 +93,12 @@ def workloads_task(cell: Cell, core: int | None) -> dict[str, object]:
                 "providers = [": 'url = ["https://localhost:8443/"]\n#',
                 "vary ": "load = { users = [1] }\nvary ",
             },
-            "a server of your own has no threads that the lab starts",
+            "the lab does not start your own server",
         ),
         ({**OF_TLS, "vary ": f"load = {{ {ARRIVALS} }}\nvary "}, "cores that wait for arrivals"),
         (
             {'"digest"': '"storage"', '"sha-256"': '"plaintext"', ', bytes = ["64 B"]': ""},
-            "the family storage has no threads that the lab starts",
+            "the lab does not start the family storage",
         ),
     ],
 )

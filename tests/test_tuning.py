@@ -303,7 +303,7 @@ def test_nothing_to_propose_is_status_1(capsys: pytest.CaptureFixture[str]) -> N
 
 
 REFUSED = {
-    ("--within", "abc"): "not a number with a unit",
+    ("--within", "abc"): "must be a number with a unit",
     ("--within", "0ms"): "from 1 ms to 60 s",
     ("--within", "250"): "needs a unit",
     ("--within", "2 min"): "from 1 ms to 60 s",

@@ -26,7 +26,7 @@ from upgrade_lab import NEW, OLD, side
     [
         ("libcrypt", "is not a build that can be compared"),
         ("./no/such/file.so", "no such file or folder"),
-        ("libcrypto:*", "two builds are compared"),
+        ("libcrypto:*", "a pattern cannot be compared"),
         ("libcrypto:psicopg", "no such libcrypto: `psicopg`"),
         ("/etc/hostname", "cannot be loaded: file too short"),
         ("/etc/apt", "has no libcrypto"),

@@ -87,10 +87,10 @@ def test_a_toolchain_is_verified_by_the_checksum_database(programs: Path, monkey
 def test_another_toolchain_is_not_taken_for_it(programs: Path) -> None:
     """For example one from before 1.21, or another version that fetched nothing."""
     go_of(programs, "1.19.8", OLD)
-    with pytest.raises(TollbarError, match=r"`go` here answers as go version go1\.19\.8"):
+    with pytest.raises(TollbarError, match=r"the installed `go` printed go version go1\.19\.8"):
         fetching.go("1.26.8")
     go_of(programs, "1.24.0", 'echo "go version $GOTOOLCHAIN linux/amd64"')
-    with pytest.raises(TollbarError, match=r"`go` here answers as go version go1\.26\.8"):
+    with pytest.raises(TollbarError, match=r"the installed `go` printed go version go1\.26\.8"):
         fetching.go("1.26.8")
 
 

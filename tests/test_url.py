@@ -143,7 +143,7 @@ def test_clients_offer_sessions_where_that_is_asked_for() -> None:
 USELESS = {
     "sessions in clear text": (["--url", "http://localhost:1/", "--resumption", "ticket"], "needs TLS"),
     "sessions of no server": (["self-test", "--resumption", "ticket"], "`--resumption` needs a `--url`"),
-    "twice the same": (["--url", "http://localhost:1/", "--against", "http://localhost:1/"], "the same URL twice"),
+    "twice the same": (["--url", "http://localhost:1/", "--against", "http://localhost:1/"], "must be different URLs"),
     "nothing to be held against": (["--against", "http://localhost:1/"], "there is none"),
     "no server of the user's own": (["self-test", "--server-pid", "1"], "`--server-pid` is of a server"),
     "no users": (["--url", "http://localhost:1/", "--users", "0"], "at least one user"),
