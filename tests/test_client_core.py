@@ -292,7 +292,6 @@ def test_a_server_of_the_user_s_own_is_asked_from_another_core(core: int, monkey
 
 
 def test_no_client_is_beside_a_server_of_the_user_s_own() -> None:
-    """It is refused in words, before anything starts; `apart` is what it is."""
     with pytest.raises(TollbarError, match="cannot be `beside` your own server"):
         cells(OF_URL.format(port=1, load='client = ["beside", "apart"]'))
     assert ["apart"] == [c.coordinates["client"] for c in cells(OF_URL.format(port=1, load='client = ["apart"]'))]

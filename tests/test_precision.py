@@ -44,9 +44,9 @@ def test_blocks_grow_by_a_share_of_what_there_is() -> None:
     ("words", "said"),
     [
         (("--precision", "2"), "needs a unit"),
-        (("--precision", "0%"), "above nothing"),
+        (("--precision", "0%"), "must be greater than 0 %"),
         (("--precision", "2%", "--for", "soon"), "--for soon"),
-        (("--for", "5s"), "how long a `--precision` may take"),
+        (("--for", "5s"), "needs `--precision`"),
     ],
 )
 def test_a_precision_is_read_or_refused_in_words(
