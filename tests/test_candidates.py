@@ -6,7 +6,7 @@ import pytest
 
 from policy_lab import asked
 from tollbar import study
-from tollbar.catalog.families import Value
+from tollbar.catalog.families import Value, families, is_answer, is_default
 from tollbar.catalog.policies import Ruling
 from tollbar.decide.candidates import MOST_APART, deciding, nearby
 from tollbar.study import plan
@@ -160,3 +160,26 @@ def test_given_parameters_are_judged_and_measured_as_given() -> None:
     refused = nearby(want, {"choice": ("argon2id",), "memory": (8 << 10,), "lanes": (4,)})
     assert not refused.candidates
     assert "need" in str(refused.refusal)
+
+
+@pytest.mark.parametrize("family", sorted(name for name, one in families().items() if one.default))
+def test_of_a_few_the_default_is_measured_first_and_all_qualify(family: str) -> None:
+    """Where there is no time for more, the answer is still of what an expert takes."""
+    want = asked(family)
+    found = nearby(want, {})
+    first, *others = found.to_measure(2)
+    assert is_default(want.family, first.coordinates, {"choice", *want.family.parameters})
+    qualify = sum(one.ruling is Ruling.MEETS for one in found.candidates)
+    assert min(2, qualify) == sum(one.ruling is Ruling.MEETS for one in (first, *others))
+
+
+@pytest.mark.parametrize("family", sorted(families()))
+def test_what_is_never_an_answer_is_no_candidate(family: str) -> None:
+    """An empty trust store costs least, and a client with it refuses every server."""
+    want = asked(family)
+    assert all(is_answer(want.family, str(one.coordinates["choice"])) for one in nearby(want, {}).candidates)
+
+
+def test_an_empty_trust_store_is_no_candidate() -> None:
+    (only,) = nearby(asked("tls-client"), {}).candidates
+    assert "system-trust" == only.coordinates["choice"]

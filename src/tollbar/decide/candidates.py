@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from tollbar.catalog.families import Setting, Standing, Value, at_defaults
+from tollbar.catalog.families import Setting, Standing, Value, at_defaults, is_answer, is_default
 from tollbar.catalog.policies import Ruling
 from tollbar.core.patterns import is_like
 from tollbar.decide.choosing import Candidate, Wanted, candidate, lacks, turned_on
@@ -36,7 +36,7 @@ class Nearby:
     """Cells to choose from."""
 
     candidates: tuple[Candidate, ...]
-    """Candidates, qualifying ones first, of each kind the nearest first."""
+    """Candidates, qualifying ones first, of each kind the family's default, then the nearest."""
     names: tuple[str, ...]
     """`choice`, and the settings that distinguish the candidates."""
     refusal: str | None = None
@@ -46,7 +46,7 @@ class Nearby:
         """Return at most `most` candidates: qualifying ones first, then those with the fewest violations."""
         qualify = [one for one in self.candidates if one.ruling is Ruling.MEETS]
         others = [one for one in self.candidates if one.ruling is not Ruling.MEETS]
-        kept = min(len(others), max(min(round(FOR_OTHERS * most), MOST_OTHERS), most - len(qualify)))
+        kept = min(len(others), max(min(int(FOR_OTHERS * most), MOST_OTHERS), most - len(qualify)))
         return (*qualify[: most - kept], *others[:kept])
 
     def cell(self, one: Candidate) -> Mapping[str, Value]:
@@ -82,7 +82,7 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Prov
     names = ["choice", *(turned_on(wanted) & {PROVIDER})]
     names += [n for n in family.settings if n in free or n in said]
     for choice in family.choices.values():
-        if choice.standing is Standing.NULL or not any(is_like(choice.name, one) for one in patterns):
+        if not is_answer(family, choice.name) or not any(is_like(choice.name, one) for one in patterns):
             continue
         for values in product(*said.values()):
             fixed: dict[str, Value] = {"choice": choice.name, **dict(zip(said, values, strict=True))}
@@ -105,7 +105,16 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Prov
                         place = apart + is_heavy, turns[kind], _STANDINGS.index(family.standing_of(cell))
                         turns[kind] += 1
                         found[at] = place, one
-    ordered = sorted(found.values(), key=lambda one: (_ORDER.index(one[1].ruling), lacks(one[1]), one[0]))
+    along = {"choice", *family.parameters, *free}
+    ordered = sorted(
+        found.values(),
+        key=lambda one: (
+            _ORDER.index(one[1].ruling),
+            lacks(one[1]),
+            not is_default(family, one[1].coordinates, along),
+            one[0],
+        ),
+    )
     return Nearby(tuple(one for *_, one in ordered), tuple(names), refusal)
 
 

@@ -17,7 +17,7 @@ from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.tolls import one_of
 from tollbar.analysis.verdicts import Toll, Verdict
 from tollbar.catalog import families, policies
-from tollbar.catalog.families import Degree, Family, Standing, Value, is_default
+from tollbar.catalog.families import Degree, Family, Standing, Value, is_answer, is_default
 from tollbar.catalog.policies import Contradiction, Except, Judged, Policy, Rule, RuleFinding, Ruling
 from tollbar.core.moments import Quickness
 from tollbar.core.stats import Interval
@@ -204,7 +204,7 @@ def choose(
         for row in study_run.rows
         # An old run may have choices that the family has no more, of which nothing is known.
         if row.choice in wanted.family.choices
-        and row.standing is not Standing.NULL
+        and is_answer(wanted.family, row.choice)
         and all(
             matches(row.coordinates.get(name), value if isinstance(value, tuple) else (value,))
             for name, value in given.items()

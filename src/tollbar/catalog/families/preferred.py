@@ -27,6 +27,12 @@ def is_default(family: Family, coordinates: Mapping[str, Value], names: Collecti
     return all(own[name] == value for name, value in wanted.items() if _counts(name, own, names, choice.setting))
 
 
+def is_answer(family: Family, choice: str) -> bool:
+    """Return whether somebody may be told to take a choice: a null choice, and what a default is never, are none."""
+    is_never = family.default is not None and choice in family.default.never
+    return not is_never and family.choices[choice].standing is not Standing.NULL
+
+
 def default_cell(family: Family, coordinates: Mapping[str, Value], names: Collection[str]) -> Mapping[str, Value]:
     """Return the default in the place of a cell: the coordinates in `names` have the default's values."""
     assert family.default is not None
