@@ -50,6 +50,9 @@ def test_each_identifier_is_known_by_all_of_its_name() -> None:
         ("hash", {"algorithmFamily": "SHA-2", "parameterSetIdentifier": "512/256"}, "digest sha-512-256"),
         ("SHA-2", {"primitive": "hash", "parameterSetIdentifier": "256"}, "digest sha-256"),
         ("c", {"oid": "1.2.840.113549.1.9.16.3.18"}, "cipher chacha20-poly1305"),
+        ("ECC_SECG_P256K1", {"primitive": "signature"}, "? Tollbar's family signature has no ecdsa-secp256k1"),
+        ("cv25519", {}, "key-exchange x25519"),
+        ("P256Kyber768Draft00", {}, "? a hybrid with Kyber, the draft of ML-KEM"),
         ("DIGEST-MD5", {}, "? a way to sign in: `tollbar list choices web-auth` and `database-sign-on` have the ones"),
     ],
 )
@@ -60,3 +63,9 @@ def test_a_name_of_a_library_is_what_it_calls(name: str, more: dict[str, str], e
 @pytest.mark.parametrize("name", ["SHA-512", "SHA-384", "SHA3-512", "AES-256-GCM"])
 def test_two_numbers_truncate_no_hash_but_that_of_a_family(name: str) -> None:
     assert "sha-512-256" not in one(algorithm(name, parameterSetIdentifier="512/256"))
+
+
+@pytest.mark.parametrize("name", ["DSANSEC3SHA1", "DSA-NSEC3-SHA1", "SIKE-p434", "SIKEp751", "SIDH-p503", "LANMAN"])
+def test_a_name_of_what_is_broken_breaks_a_policy(name: str) -> None:
+    (line,) = priced(algorithm(name), policy=("asvs-level-2-5.0.0",)).lines
+    assert Ruling.BREAKS is line.ruling
