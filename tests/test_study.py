@@ -102,7 +102,7 @@ BAD = {
     "a warm-up": ("[measure]", "[measure]\nwarm-up = '1 s'", "`measure.warm-up`: no such", "`measure.rounds`"),
     "unknown top key": ("question ", "speed = 1\nquestion ", "`speed`: no such key", None),
     "no unit": ('"10 ms"', "10", "`measure.chunk`: `10` needs a unit", None),
-    "wrong unit": ('"10 ms"', '"10 KiB"', "`KiB` is not one of the units", None),
+    "wrong unit": ('"10 ms"', '"10 KiB"', "`KiB` is not a unit here; for example", None),
     "no time": ('"10 ms"', '"0 ms"', "`measure.chunk`: `0.0` is out of range", None),
     "no rounds": ("blocks = 6", "blocks = 6\nrounds = 0", "at least one round", None),
     "no blocks": ("blocks = 6", "blocks = 0", "at least one block", None),

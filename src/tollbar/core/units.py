@@ -165,7 +165,7 @@ def _read(
     if not unit:
         raise Misread(f"`{number}` needs a unit, for example {shown}", meant)
     known = f"did you mean {shown}?" if meant else f'for example "{example}"'
-    raise Misread(f"`{unit}` is not one of the units {', '.join(units)}; {known}", meant)
+    raise Misread(f"`{unit}` is not a unit here; {known}", meant)
 
 
 def _meant(number: str, unit: str, units: Mapping[str, object]) -> Sequence[str]:
