@@ -20,6 +20,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     "another tool's option": ("ask digest sha-256 --vs blake3", ("no option `--vs`", "did you mean `--baseline`?")),
     "another tool's option with a value": ("ask digest sha-256 --against=blake3", ("did you mean `--baseline`?",)),
     "an option of another command": ("tune argon2id --for 5s", ("no option `--for`", "did you mean `--within`?")),
+    "a password hash to tune by half its name": ("tune argon2 --within 250ms", ("did you mean `argon2id`",)),
     "another tool's option to tune": ("tune argon2id --time 250ms", ("did you mean `--within`?",)),
     "an option of before": ("price bom.json --page bom.html", ("did you mean `--output`?",)),
     "a signature with another digest": (

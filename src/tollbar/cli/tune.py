@@ -8,8 +8,8 @@ from cyclopts import Parameter
 
 from tollbar.catalog import families
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, read_seconds, show_answer
-from tollbar.core import units
-from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core import spelling, units
+from tollbar.core.errors import ExitStatus, TollbarError, nearest
 from tollbar.decide import tune as tuning
 from tollbar.decide.tune.algorithms import ALGORITHMS
 from tollbar.decide.tune.words import tune_answer
@@ -67,6 +67,8 @@ def tune(
     if family in ALGORITHMS:
         # The one family that can be tuned goes without saying.
         family, choices = tuning.FAMILY, (family, *choices)
+    elif family not in families.families() and spelling.nearest(family, ALGORITHMS):
+        raise TollbarError(f"no such password hash: `{family}`", hint=nearest(family, ALGORITHMS))
     if families.family(family).name != tuning.FAMILY:
         hint = f"only password hashes have parameters that set their cost, for example {EXAMPLE}"
         raise TollbarError(f"the family {family} cannot be tuned", hint=hint)
