@@ -257,3 +257,12 @@ def test_a_wheel_without_one_says_what_is_driven_otherwise(pip: Callable[[str], 
     with pytest.raises(TollbarError, match="has no libcrypto that Tollbar can call") as caught:
         upgrade.both("libcrypto", "x==1")
     assert "cryptography" in (caught.value.hint or "")
+
+
+def test_one_equals_sign_is_of_debian_and_the_hint_says_what_a_wheel_is(fakes: Path) -> None:
+    (fakes / "bin" / "apt-get").write_text("#!/bin/sh\necho 'E: Unable to locate package cryptography' >&2\nexit 100\n")
+    (fakes / "bin" / "apt-get").chmod(0o755)
+    with pytest.raises(TollbarError) as caught:
+        fetching.package("cryptography", "42")
+    assert "cannot be fetched: Unable to locate package cryptography" == caught.value.what
+    assert "`cryptography==42`" in str(caught.value.hint)

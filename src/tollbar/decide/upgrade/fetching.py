@@ -68,7 +68,13 @@ def package(name: str, version: str) -> Path:
         own = _run(("dpkg", "--print-architecture"), said, folder)
         wanted = [said]
         for one in wanted:
-            _run((*APT, "download", one), said, folder, ("E:",))
+            _run(
+                (*APT, "download", one),
+                said,
+                folder,
+                ("E:",),
+                hint=f"one `=` names a Debian package; a wheel is `{name}=={version}`",
+            )
             archive = _only(folder, "*.deb", said)
             theirs, needed = (
                 _run(("dpkg-deb", "--field", str(archive), field), said, folder)
@@ -288,6 +294,7 @@ def _run(
     folder: Path,
     errors: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    hint: str | None = None,
 ) -> str:
     """Return the output of a package manager's command.
 
@@ -312,5 +319,7 @@ def _run(
     if done.returncode:
         lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
         marked = [line.removeprefix(mark).strip() for mark in errors for line in lines if line.startswith(mark)]
-        raise TollbarError(f"cannot be fetched: {(marked or lines or ['no reason was printed'])[0]}", where=said)
+        raise TollbarError(
+            f"cannot be fetched: {(marked or lines or ['no reason was printed'])[0]}", where=said, hint=hint
+        )
     return done.stdout.strip()
