@@ -165,7 +165,7 @@ def test_of_several_studies_each_source_comes_first_and_nothing_is_said_twice(
     marked = capsys.readouterr().out
     html.write(judged, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
-    for text, question in ((shown, "\n{}\n"), (marked, "### {}\n"), (page, "<h2>{}</h2>")):
+    for text, question in ((shown, "\n{}\n"), (marked, "### {}\n"), (page, "<h2>{} <small>")):
         assert 1 == text.count("What differs here:")
         first = min(text.index(question.format(one.about.question)) for one in judged.studies)
         assert text.index("What differs here:") < first

@@ -84,8 +84,9 @@ def carry_out(
     command to resume was printed.
     """
     try:
-        _say_plan(planned, store, terminal.say_detail if briefly else terminal.say)
-        _measure(store, planned, within_s=within_s, until_s=until_s, exactly=exactly, places=places)
+        say = terminal.say_detail if briefly else terminal.say
+        _say_plan(planned, store, say)
+        _measure(store, planned, within_s=within_s, until_s=until_s, exactly=exactly, places=places, estimate=say)
         # No other process may write the run now, so the look is noted for exactly the judged data.
         store.note_interim_look()
     except KeyboardInterrupt:
@@ -149,6 +150,7 @@ def _measure(
     until_s: float | None = None,
     exactly: bool = False,
     places: Sequence[RoleMachine] = (),
+    estimate: Callable[[str], None] = terminal.say,
 ) -> None:
     """Have the lab measure the cells missing in the store, and show the events."""
     events = lab.measured_into(
@@ -165,7 +167,7 @@ def _measure(
                 quiet_ns = analysis.by_chain_ns(found, event.chain_ns)
                 moments.keep_best(lab.probed_machine(found), event.readings, quiet_ns)
             elif isinstance(event, Estimated):
-                terminal.say_detail(_words_of_estimate(event))
+                estimate(_words_of_estimate(event))
             elif (words := _words(event)) is not None:
                 terminal.say(words)
 
