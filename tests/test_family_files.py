@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from family_text import A_FAMILY, A_VALUE
 from tollbar.catalog.families import families, read_family
+from tollbar.catalog.families.reading import MOST_ANSWERS, MOST_LIKE
 from tollbar.core.errors import TollbarError
 
 # Additions to a good family, or changes of it, and words that the error must contain.
@@ -205,3 +208,77 @@ def test_families_on_the_search_path_are_found(tmp_path: Path, monkeypatch: pyte
     assert sorted([*shipped, "mine"]) == sorted(families())
     assert "Test" == families()["mine"].title
     assert "Test" != families()["digest"].title
+
+
+MANY = "".join(f'[choice.b{number}]\nlike = "md5"\n' for number in range(6_000))
+AMPLIFIED = {
+    "authorities": "authority = [" + '{ by = "b", where = "w", says = "s", seen = 2026-11-21 },' * 5_000 + "]",
+    "answers": "answers = [" + '{ is = "a" },' * 500 + "]",
+    "settings": "setting = { " + ", ".join(f"k{number} = 1" for number in range(5_000)) + " }",
+    "levels": "level = [" + '{ standing = "broken", authority = [] },' * 5_000 + "]",
+}
+
+
+@pytest.mark.parametrize("what", AMPLIFIED)
+def test_choices_take_no_more_from_others_than_they_could_say(what: str, tmp_path: Path) -> None:
+    """A file of 1 MiB took gigabytes, and no Ctrl-C ended it."""
+    text = A_FAMILY.replace('standing = "broken"', "") if what == "levels" else A_FAMILY
+    (tmp_path / "family.toml").write_text(f"{text}{AMPLIFIED[what]}\n{MANY}")
+    with pytest.raises(TollbarError, match=f"more than {MOST_LIKE:,} values of choices"):
+        read_family(tmp_path)
+
+
+def test_more_known_answers_than_any_family_has_are_refused(tmp_path: Path) -> None:
+    answers = '{ file = "one.json" },' * (MOST_ANSWERS + 1)
+    (tmp_path / "family.toml").write_text(f"{A_FAMILY}answers = [{answers}]\n")
+    with pytest.raises(TollbarError, match="1,001 known answers of all choices; the limit is 1,000"):
+        read_family(tmp_path)
+
+
+# What is written into a file of a known answer, or makes it, and what the error must name.
+ANSWERS: Mapping[str, tuple[str | Callable[[Path], object], str]] = {
+    "a pipe": (os.mkfifo, "it is a pipe"),
+    "an endless device": (lambda path: path.symlink_to("/dev/zero"), "it is a device"),
+    "nothing": (lambda path: None, "No such file"),
+    "too long": ('{"is": "' + "a" * (64 << 10) + '"}', "it is larger than 65,536 bytes"),
+    "no JSON": ("{", "one.json: not JSON"),
+    "deep": ("[" * 60_000, "at most 1,000 values"),
+    "nested": ('{"a":' * 900, "one.json: not JSON"),
+    "a list": ("[]", "valid dictionary"),
+    "a number": ('{"is": 7}', "`is`: Input should be a valid string"),
+    "a long number": ('{"is": "a", "x": ' + "9" * 5_000 + "}", "one.json: not JSON"),
+    "another file": ('{"file": "one.json"}', "a known answer needs `is`"),
+    "an escape": ('{"is": "\\u001b[2J"}', "control character U+001B"),
+}
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_whatever_the_file_of_an_answer_is_it_is_one_line(what: str, tmp_path: Path) -> None:
+    content, words = ANSWERS[what]
+    (tmp_path / "answers").mkdir()
+    path = tmp_path / "answers" / "one.json"
+    path.write_text(content) if isinstance(content, str) else content(path)
+    (tmp_path / "family.toml").write_text(A_FAMILY + 'answers = [{ file = "one.json" }]\n')
+    with pytest.raises(TollbarError) as caught:
+        read_family(tmp_path)
+    assert words in str(caught.value)
+    assert 1 == len(str(caught.value).splitlines())
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "..", "a\\u0000b", "pipe.pem", "large.pem"])
+def test_whatever_the_file_of_a_key_is_it_is_one_line(name: str, tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    os.mkfifo(tmp_path / "keys" / "pipe.pem")
+    (tmp_path / "keys" / "large.pem").write_text("a" * 20_000)
+    (tmp_path / "family.toml").write_text(f'{A_FAMILY}key = "{name}"\n')
+    with pytest.raises(TollbarError, match=r"cannot be |control") as caught:
+        read_family(tmp_path)
+    assert 1 == len(str(caught.value).splitlines())
+
+
+def test_more_settings_than_any_family_has_are_refused(tmp_path: Path) -> None:
+    """To judge a run with nine thousand took minutes."""
+    many = "".join(f'[setting.s{number}]\ntitle = "t"\nvalues = ["a"]\ndefault = "a"\n' for number in range(201))
+    (tmp_path / "family.toml").write_text(A_FAMILY + many)
+    with pytest.raises(TollbarError, match="at most 200 items"):
+        read_family(tmp_path)

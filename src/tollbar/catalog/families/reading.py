@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -10,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from tollbar.catalog.families import consistency, preferred, threats
 from tollbar.catalog.families.choices import Answer, Choice, Level
@@ -21,12 +20,27 @@ from tollbar.catalog.families.settings import IN_BYTES, MOST, MOST_BYTES, Settin
 from tollbar.catalog.families.standing import Authority, Degree, Mitigation, Standing, Threat, ThreatSource
 from tollbar.core import units
 from tollbar.core.errors import TollbarError, nearest
+from tollbar.core.files import is_file, read_text
 from tollbar.core.metrics import Metric
 from tollbar.core.patterns import is_like
-from tollbar.core.wire import Plain, Wire, read
+from tollbar.core.wire import Plain, Wire, check_characters, read, read_json
 
 # Each part adds all settings of its family. Shipped families have at most three parts.
 MOST_PARTS = 20
+
+MOST_SETTINGS = 200
+"""Limit of the settings of a family, many times the most that ships: each cell is looked at setting by setting."""
+
+MOST_LIKE = 10_000
+"""Limit of the values that choices of a family take from those they are `like`, ten times the most that ships: a file
+of 1 MiB could take a hundred million."""
+
+MOST_ANSWERS = 1_000
+"""Limit of the known answers of a family, ten times the most that ships: each may stand in a file of its own."""
+
+# Twice and four times the largest that ship.
+_MOST_BYTES_OF_ANSWER, _MOST_BYTES_OF_KEY = 64 << 10, 16 << 10
+_MOST_VALUES_OF_ANSWER = 1_000
 
 # Public test keys that choices of several families use, in addition to the families' own.
 SHARED_KEYS = Path(__file__).with_name("keys")
@@ -194,13 +208,30 @@ def _completed(choices: Any) -> Any:
     if not isinstance(choices, dict):
         return choices
     complete: dict[str, Any] = {}
+    taken = 0
     for name, choice in choices.items():
         like = choice.get("like") if isinstance(choice, dict) else None
         if like is not None and not isinstance(complete.get(str(like)), dict):
             # A choice must follow the one it is like, so that none is like itself.
             raise ValueError(f"`{name}.like`: `{like}` must be a choice above this one; {nearest(str(like), complete)}")
-        complete[name] = choice if like is None else {**complete[str(like)], **choice}
+        if like is not None:
+            other = {key: value for key, value in complete[str(like)].items() if key not in choice}
+            taken += sum(map(_values_in, other.values()))
+            if taken > MOST_LIKE:
+                what = (
+                    f"more than {MOST_LIKE:,} values of choices are taken from those they are like, which is the limit"
+                )
+                raise ValueError(f"`{name}.like`: {what}")
+            choice = other | choice
+        complete[name] = choice
     return complete
+
+
+def _values_in(said: Any) -> int:
+    """Return the number of values in a value of TOML, itself among them."""
+    if isinstance(said, dict):
+        return 1 + sum(map(_values_in, said.values()))
+    return 1 + sum(map(_values_in, said)) if isinstance(said, list) else 1
 
 
 class _WireFamily(Wire):
@@ -208,9 +239,15 @@ class _WireFamily(Wire):
     default: Default | None = None
     threat: dict[str, _WireThreat] = {}
     metric: dict[str, _WireMetric] = {}
-    setting: dict[str, _WireSetting] = {}
+    setting: Annotated[dict[str, _WireSetting], Field(max_length=MOST_SETTINGS)] = {}
     part: Annotated[dict[str, _WirePart], Field(max_length=MOST_PARTS)] = {}
     choice: Annotated[dict[str, _WireChoice], BeforeValidator(_completed)]
+
+    @model_validator(mode="after")
+    def _has_few_answers(self) -> _WireFamily:
+        if (count := sum(len(choice.answers) for choice in self.choice.values())) > MOST_ANSWERS:
+            raise ValueError(f"`choice`: {count:,} known answers of all choices; the limit is {MOST_ANSWERS:,}")
+        return self
 
 
 def name_of(folder: Path) -> str:
@@ -377,17 +414,34 @@ def _mitigations(wire: _WireMitigations) -> dict[str, tuple[Mitigation, ...]]:
 
 def _key(folder: Path, name: str) -> str:
     own = folder / "keys" / name
-    return (own if own.exists() else SHARED_KEYS / name).read_text("ascii")
+    try:
+        return read_text(own if is_file(own) else SHARED_KEYS / name, _MOST_BYTES_OF_KEY, pipes=False)
+    except TollbarError as error:
+        raise ValueError(str(error)) from error
 
 
 def _answer(choice: str, wire: _WireAnswer, settings: Mapping[str, Setting], folder: Path) -> Answer:
     # Post-quantum vectors have tens of kilobytes, so they are in separate files with the same keys.
     if wire.file:
-        text = (folder / "answers" / wire.file).read_text("utf-8")
-        return _answer(choice, _WireAnswer.model_validate(json.loads(text)), settings, folder)
+        wire = _answer_in(folder / "answers" / wire.file)
     if wire.is_ is None:
         raise ValueError(f'`choice.{choice}.answers`: a known answer needs `is`, for example `is = "ba7816bf"`')
     inputs = {key.replace("-", "_"): str(value) for key, value in (wire.model_extra or {}).items()}
     if wire.of is not None:
         inputs["of"] = wire.of
     return Answer(inputs, wire.is_, _parameters(wire.with_, settings))
+
+
+def _answer_in(path: Path) -> _WireAnswer:
+    """Return the known answer in a file of its own. Raises ValueError that names the file."""
+    try:
+        said = read_json(read_text(path, _MOST_BYTES_OF_ANSWER, pipes=False), _MOST_VALUES_OF_ANSWER)
+        check_characters(said, str(path))
+        return _WireAnswer.model_validate(said)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise ValueError(f"{path}: `{'.'.join(map(str, fault['loc']))}`: {fault['msg']}") from error
+    except TollbarError as error:
+        raise ValueError(str(error)) from error
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON: {error}") from error
