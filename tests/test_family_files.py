@@ -282,3 +282,10 @@ def test_more_settings_than_any_family_has_are_refused(tmp_path: Path) -> None:
     (tmp_path / "family.toml").write_text(A_FAMILY + many)
     with pytest.raises(TollbarError, match="at most 200 items"):
         read_family(tmp_path)
+
+
+def test_more_operations_than_any_family_has_are_refused(tmp_path: Path) -> None:
+    many = ", ".join(f'"o{number}"' for number in range(101))
+    (tmp_path / "family.toml").write_text(A_FAMILY.replace('"hash"', many))
+    with pytest.raises(TollbarError, match="at most 100 items"):
+        read_family(tmp_path)

@@ -28,6 +28,9 @@ from tollbar.core.wire import Plain, Wire, check_characters, read, read_json
 # Each part adds all settings of its family. Shipped families have at most three parts.
 MOST_PARTS = 20
 
+MOST_OPERATIONS = 100
+"""Limit of the operations of a family, each of which makes cells of its own."""
+
 MOST_SETTINGS = 200
 """Limit of the settings of a family, many times the most that ships: each cell is looked at setting by setting."""
 
@@ -176,7 +179,7 @@ class _WireMetric(Wire):
 
 class _WireHead(Wire):
     title: str
-    operations: tuple[str, ...]
+    operations: Annotated[tuple[str, ...], Field(max_length=MOST_OPERATIONS)]
     unanswered: tuple[str, ...] = ()
     strength_means: str | None = None
     providers: tuple[str, ...] = DEFAULT_PROVIDERS
