@@ -134,6 +134,11 @@ def test_what_is_kept_by_others_is_checked(own_run: Path) -> None:
     kept["studies"][0]["question"] = "What?"
     (own_run / FILE).write_text(json.dumps(kept))
     assert "`judged.json` is not as Tollbar writes it; `tollbar report " in reason_of(own_run)
+    kept["studies"][0]["tolls"][0][0] = 0
+    # They were printed all in one line of megabytes.
+    kept["studies"][0]["wrong_claims"] = ["x"] * 1001
+    (own_run / FILE).write_text(json.dumps(kept))
+    assert "`judged.json` is not as Tollbar writes it; `tollbar report " in reason_of(own_run)
 
 
 # All examples share a folder, and each gets time on a busy machine.

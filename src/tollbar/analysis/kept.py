@@ -25,6 +25,7 @@ from tollbar.core.wire import Strict, check_characters, read_json
 from tollbar.results import Row
 from tollbar.results.directory import JUDGED, MOST_BYTES, RESULTS, RESULTS_FILES, open_file, read_text
 from tollbar.study import Study
+from tollbar.study.keys import MOST_ITEMS
 
 FILE = JUDGED
 # Hexadecimal digits of a digest: enough to distinguish any two states.
@@ -126,7 +127,7 @@ class KeptStudy(Kept):
     cells_measured: int
     never_quiet: int
     """Number of measured cells whose core was quiet in too few blocks."""
-    wrong_claims: list[str]
+    wrong_claims: Annotated[list[str], Field(max_length=MOST_ITEMS)]
     """Claims about a self-test's known work that the measurement contradicts."""
     parameters: dict[str, dict[str, Scalar]]
     """Parameters of each choice."""
