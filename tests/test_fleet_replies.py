@@ -138,6 +138,18 @@ def test_a_node_with_no_name_is_left_out(place: Path, name: str) -> None:
     assert ["other"] == [one.name for one in fleets.fleet.nodes]
 
 
+def test_a_node_called_by_the_address_of_another_ends_no_other_part(place: Path) -> None:
+    """Of those of one name each is called by its address."""
+    fleets = begun(place)
+    nodes = [("10.0.0.2", "10.0.0.1"), ("one", "10.0.0.2"), ("one", "10.0.0.3")]
+    found = [ClusterNode(str(number), name, address, {}) for number, (name, address) in enumerate(nodes)]
+    fleets._join(found)
+    again = cluster.take_up(fleets.directory)
+    again._join(found)
+    for part in (fleets, again):
+        assert ["10.0.0.1", "10.0.0.2", "10.0.0.3"] == [one.member.name for one in part.nodes]
+
+
 def test_a_fleet_of_nodes_without_names_does_not_begin(place: Path) -> None:
     fleets = begun(place)
     with pytest.raises(TollbarError, match="no node has a usable name: é"):

@@ -185,11 +185,12 @@ class Fleets:
         self.write()
 
     def _new(self, places: Sequence[ClusterNode]) -> list[FleetNode | None]:
-        names = [place.name for place in places]
+        names, addresses = [place.name for place in places], {place.address for place in places}
         # The fleet's once all are: one that has no node has not begun.
         found: list[FleetNode | None] = []
         for place in places:
-            is_one_of_several = names.count(place.name) > 1
+            # A name may be the address of another, by which that one may be called.
+            is_one_of_several = names.count(place.name) > 1 or place.name in addresses - {place.address}
             name = place.address if is_one_of_several else place.name
             if name in {one.name for one in found if one}:
                 hint = "start only one node of Ray on a machine, because a machine measures one cell at a time"
