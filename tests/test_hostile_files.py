@@ -215,6 +215,21 @@ def test_whatever_an_inventory_holds_it_is_answered_within_limits(what: str, pla
         assert refusal(messages)[1], messages
 
 
+@pytest.mark.parametrize("form", ["uses.a{0}", 'uses . "a{0}"'])
+def test_what_takes_long_to_write_is_not_accepted(place: Path, form: str) -> None:
+    """As many uses as a file may have took a minute."""
+    text = "".join(
+        f'{(use := form.format(number))}.family = "digest"\n{use}.choice = "sha-256"\n' for number in range(500)
+    )
+    (place / "tollbar.toml").write_text(text)
+    status, messages = told(["check", "policy"], place)
+    assert 3 > status, messages
+    status, messages = told(["check", "policy", "--accept"], place)
+    assert 2 == status
+    assert "more than 200 dotted keys" in refusal(messages)[0]
+    assert text == (place / "tollbar.toml").read_text()
+
+
 @pytest.mark.parametrize("redirected", ["<&-", "0>file"])
 def test_a_standard_input_that_cannot_be_read_is_one_line(place: Path, redirected: str) -> None:
     words = ["bash", "-c", f"{command()} price --for 0s - {redirected}"]

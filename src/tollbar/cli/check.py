@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Sequence
 from dataclasses import replace
@@ -69,6 +70,9 @@ def check(
     if accept and before.count("\n") > MOST_LINES:
         what = f"more than {MOST_LINES:,} lines, the limit of a file that `--accept` writes"
         raise TollbarError(what, where=str(path), hint="remove empty lines and comments")
+    if accept and sum(1 for _ in DOTTED.finditer(before)) > MOST_DOTTED:
+        what = f"more than {MOST_DOTTED} dotted keys, the limit of a file that `--accept` writes"
+        raise TollbarError(what, where=str(path), hint="write tables instead, for example `[uses.NAME]`")
     if part != TOLLS:
         found = replace(found, uses=policies.check_project(project, found.on))
     here = processor_of(machine.fingerprint())
@@ -93,6 +97,12 @@ EXAMPLE = """the file lists the choices of your project (docs/check.md), for exa
 
 MOST_LINES = 20_000
 """Limit of a file that is written with its comments and spaces as they are: to read a million lines so takes 25 s."""
+
+
+MOST_DOTTED = 200
+"""Limit of the dotted keys in such a file: the time for reading them grows with the square of their number, and a
+thousand take a minute."""
+DOTTED = re.compile(r"""(?:^|[{,])[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*["'\w-]""", re.MULTILINE)
 
 
 def _document(found: Check) -> CheckDocument:
