@@ -164,3 +164,16 @@ def test_a_bad_policy_is_refused_in_one_line(fault: str, tmp_path: Path) -> None
     assert words in line
     assert "ours-2026.toml" in line
     assert "\n" not in line
+
+
+def test_a_policy_that_extends_long_files_is_refused_in_one_line(tmp_path: Path) -> None:
+    """Each of sixty-four may have 1 MiB of comments."""
+    for number in range(20):
+        path = tmp_path / f"p{number}.toml"
+        Path(of_rules(tmp_path, RULE.replace("md5", "sha-1"))).rename(path)
+        path.write_text(f"{path.read_text()}\n#{'x' * 1_000_000}")
+    names = [f"p{number}.toml" for number in range(20)]
+    head = A_POLICY.replace('title = "Ours"', f'title = "Ours"\nextends = {names}'.replace("'", '"'))
+    with pytest.raises(TollbarError, match="extends files of more than 16 MiB together") as raised:
+        policy(of_rules(tmp_path, RULE, head=head))
+    assert raised.value.hint

@@ -115,3 +115,14 @@ def test_the_examples_of_the_documentation_are_read(tmp_path: Path) -> None:
     (written,) = [block for block in blocks if "[uses." in block]
     (tmp_path / "tollbar.toml").write_text(written)
     assert [Ruling.MEETS] == [one.ruling for one in check_project(read_project(tmp_path / "tollbar.toml"), TODAY)]
+
+
+def test_a_project_names_no_more_policies_than_can_be_read(tmp_path: Path) -> None:
+    """Each use may name its own: five hundred of sixty-four are 32,000 files."""
+    uses = ""
+    for number in range(65):
+        Path(of_rules(tmp_path, RULE)).rename(tmp_path / f"p{number}.toml")
+        uses += f'[uses.u{number}]\nfamily = "digest"\nchoice = "sha-1"\npolicy = ["p{number}.toml"]\n'
+    with pytest.raises(TollbarError, match="names more than 64 policies") as raised:
+        read_project(project(tmp_path, uses))
+    assert raised.value.hint

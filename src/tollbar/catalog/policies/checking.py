@@ -193,6 +193,9 @@ def read_project(path: Path) -> Project:
     def named(word: str, where: str) -> Policy:
         # Cached, because many uses may name the same policy.
         if word not in read_once:
+            if len(read_once) >= MOST_NAMED:
+                what = f"the file names more than {MOST_NAMED} policies, which is the limit"
+                raise TollbarError(what, where=where, hint="split it into several files, and check each")
             read_once[word] = policy(with_edition(word), beside=path.parent, where=where)
         return read_once[word]
 
