@@ -284,6 +284,14 @@ def test_more_settings_than_any_family_has_are_refused(tmp_path: Path) -> None:
         read_family(tmp_path)
 
 
+def test_more_choices_of_a_part_than_any_has_are_refused(tmp_path: Path) -> None:
+    many = ", ".join(f'"q{number}*"' for number in range(201))
+    part = f'[part.p]\ntitle = "t"\nfamily = "digest"\nchoices = [{many}]\ndefault = "md5"\n'
+    (tmp_path / "family.toml").write_text(A_FAMILY + part)
+    with pytest.raises(TollbarError, match="at most 200 items"):
+        read_family(tmp_path)
+
+
 def test_more_operations_than_any_family_has_are_refused(tmp_path: Path) -> None:
     many = ", ".join(f'"o{number}"' for number in range(101))
     (tmp_path / "family.toml").write_text(A_FAMILY.replace('"hash"', many))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from policy_lab import of_rules
+from tollbar import study
 from tollbar.catalog.policies import read_project
 from tollbar.catalog.policies.checking import MOST_BUDGETS, MOST_NAMED, MOST_USES
 from tollbar.core.errors import TollbarError
@@ -63,3 +64,13 @@ def test_uses_with_the_rules_that_judge_them_are_limited(tmp_path: Path) -> None
     path.write_text(f'policy = ["./{Path(policy).name}"]\n' + _tables("uses", CELL)(401))
     with pytest.raises(TollbarError, match="judged by more than 40,000 rules"):
         read_project(path)
+
+
+def test_more_values_of_leave_outs_than_can_be_looked_at_are_refused(tmp_path: Path) -> None:
+    """Each a pattern of its own, as many as a file may have took a minute."""
+    path = tmp_path / "odd.toml"
+    where = ", ".join(f'"q{number}*"' for number in range(101))
+    left = f'[[leave-out]]\nwhere = {{ choice = [{where}] }}\nbecause = "?"\n'
+    path.write_text(f'question = "?"\nfamily = "digest"\nproviders = ["libcrypto"]\n{left * 100}')
+    with pytest.raises(TollbarError, match="`leave-out` has 10,100 values"):
+        study.load([str(path)])

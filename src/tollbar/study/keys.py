@@ -55,6 +55,8 @@ Names = Annotated[tuple[str, ...], Field(max_length=1000)]
 Providers = Annotated[tuple[str, ...], Field(max_length=100)]
 # Thirty times those of the longest study. Judging a claim takes 2 ms.
 MOST_ITEMS = 1000
+MOST_LEFT_OUT = 10_000
+"""Limit of the values that all of `leave-out` have: each may be a pattern, which takes 0.1 ms to make."""
 
 
 class WireLeaveOut(Wire):
@@ -140,6 +142,9 @@ class WireStudy(Wire):
 
     @model_validator(mode="after")
     def _says_what_is_measured(self) -> WireStudy:
+        left_out = sum(len(some) for one in self.leave_out for some in one.where.values() if isinstance(some, tuple))
+        if left_out > MOST_LEFT_OUT:
+            raise ValueError(f"`leave-out` has {left_out:,} values; the limit is {MOST_LEFT_OUT:,}")
         if self.providers == ():
             raise ValueError("`providers` is empty; remove it to use the family's default")
         if self.url and self.servers:

@@ -27,6 +27,8 @@ from tollbar.core.wire import Plain, Wire, check_characters, read, read_json
 
 # Each part adds all settings of its family. Shipped families have at most three parts.
 MOST_PARTS = 20
+# Of patterns, each of which takes 0.1 ms to make.
+MOST_CHOICES_OF_PART = 200
 
 MOST_OPERATIONS = 100
 """Limit of the operations of a family, each of which makes cells of its own."""
@@ -199,7 +201,7 @@ class _WireHead(Wire):
 class _WirePart(Wire):
     title: str
     family: Plain
-    choices: tuple[str, ...] = ("*",)
+    choices: Annotated[tuple[str, ...], Field(max_length=MOST_CHOICES_OF_PART)] = ("*",)
     default: str
     op: str | None = None
     leave_out: tuple[str, ...] = ()
