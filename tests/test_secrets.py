@@ -39,7 +39,7 @@ def watched(make):
     return made
 for name in ("token_bytes", "token_hex", "token_urlsafe"):
     setattr(secrets, name, watched(getattr(secrets, name)))
-from tollbar.catalog.servers import prepared
+from tollbar.lab.servers import prepared
 def looked_at(prepare):
     def prepare_and_wait(*arguments):
         archive = prepare(*arguments)

@@ -98,7 +98,7 @@ def test_a_server_that_closes_each_connection_is_measured(tollbar: Tollbar, tmp_
 def test_connections_that_the_server_closes_are_counted_and_said(tollbar: Tollbar, tmp_path: Path) -> None:
     with nginx(tmp_path / "nginx", keepalive_requests=10) as own:
         done = tollbar("run", "--url", own.http, "--users", 2, "--blocks", 1, "--json")
-    (said,) = [warning for warning in _of_study(done)["warnings"] if "opened again" in warning]
+    (said,) = [warning for warning in _of_study(done)["warnings"] if "costs there include new connections" in warning]
     (back,) = results.read(tmp_path / json.loads(done.stdout)["run"]).studies
     reopened = {
         op: sum(t.load.reopened for row in back.rows if row.coordinates["op"] == op for t in row.trials if t.load)
