@@ -260,7 +260,7 @@ def test_an_estimate_is_of_what_each_operation_took() -> None:
 # A runner with made-up costs: with measured work, a 96 % interval may give another verdict.
 FAKE = f"provider=runner:{FAKE_RUNNER}"
 SENTENCE = re.compile(
-    r"spin-2 takes [12]\.\d\d times spin-1's CPU \[\S+, \S+\] on fake \S+:"
+    r"spin-2 costs [12]\.\d\d times spin-1's CPU \[\S+, \S+\] on fake \S+:"
     r" costs( \d+ % more)?; (both \w+|(\w+ ?)+, where spin-1 is \w+)\."
 )
 
@@ -296,7 +296,7 @@ def test_an_answer_as_json_is_one_document(tollbar: Tollbar) -> None:
     (answered,) = json.loads(done.stdout)["studies"]
     assert "ask" == answered["study"]
     assert SENTENCE.fullmatch(answered["answers"]["sentences"][-1])
-    assert "spin-2 takes" not in done.stderr
+    assert "spin-2 costs" not in done.stderr
 
 
 def test_what_cannot_be_measured_is_said_with_its_reason(tollbar: Tollbar) -> None:

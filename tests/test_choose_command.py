@@ -40,7 +40,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
         "`` is not a date; it must be written as YYYY-MM-DD for example `--date 2032-01-01`",
     ),
     "run": (("digest",), {"run": Path("none")}, "not a run"),
-    "a run that is measured": (("digest",), {"run": Path("none"), "for_": "20s"}, "nothing is measured"),
+    "a run that is measured": (("digest",), {"run": Path("none"), "for_": "20s"}, "which measures nothing"),
     "a combination": (("tls", "tls-1.2", "key-exchange=x25519mlkem768"), {}, "TLS 1.2 has no hybrid groups"),
     "a policy of other families": (
         ("mac",),
@@ -145,8 +145,8 @@ def test_without_time_what_was_given_stands_in_every_row(tmp_path: Path, capsys:
     assert {16384} == {one["setting"]["bytes"] for one in (*place["unpriced"], *place["refused"])}
     for words, options, expected in (
         (("digest", "provider=nonsense"), {}, "nonsense"),
-        (("digest",), {"seed": 1}, "nothing is measured"),
-        (("digest",), {"library": (tmp_path / "libcrypto.so",)}, "nothing is measured"),
+        (("digest",), {"seed": 1}, "which measures nothing"),
+        (("digest",), {"library": (tmp_path / "libcrypto.so",)}, "which measures nothing"),
     ):
         with pytest.raises(TollbarError) as error:
             command(*words, for_="0s", **options)  # type: ignore[arg-type]

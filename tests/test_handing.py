@@ -57,8 +57,8 @@ def too_large(path: Path) -> None:
 HOSTILE = {
     "a link": (of_another, "cannot be read as a plain file"),
     "a link to a device": (endless, "cannot be read as a plain file"),
-    "a pipe": (os.mkfifo, "not a plain file"),
-    "a folder": (Path.mkdir, "not a plain file"),
+    "a pipe": (os.mkfifo, "must be a regular file"),
+    "a folder": (Path.mkdir, "must be a regular file"),
     "a large file": (too_large, "at most 16 MiB"),
 }
 
@@ -75,7 +75,7 @@ def test_what_is_no_plain_file_is_not_given(work_dir: Path, tmp_path: Path, name
 def test_too_many_files_are_not_given(work_dir: Path, tmp_path: Path) -> None:
     for number in range(shipping.MOST_GIVEN + 1):
         (work_dir / f"{number}.keytab").touch()
-    with pytest.raises(TollbarError, match="may give 64 files"):
+    with pytest.raises(TollbarError, match="the limit is 64"):
         handing.collect(work_dir, {}, GIVES, tmp_path / "given")
 
 

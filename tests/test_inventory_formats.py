@@ -39,8 +39,8 @@ DOCUMENTS = {
     "SPDX": {"spdxVersion": "SPDX-2.3", "packages": []},
     "SARIF": {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "runs": []},
     "`CBOM`, IBM's format": {"bomFormat": "CBOM", "specVersion": "1.4-cbom-1.0", "components": []},
-    "CycloneDX 2.0 is not read": {"specFormat": "CycloneDX", "specVersion": "2.0", "components": []},
-    "CycloneDX 1.5 has no inventory": {"bomFormat": "CycloneDX", "specVersion": "1.5", "components": []},
+    "CycloneDX 2.0 is not supported": {"specFormat": "CycloneDX", "specVersion": "2.0", "components": []},
+    "CycloneDX 1.5 is not supported": {"bomFormat": "CycloneDX", "specVersion": "1.5", "components": []},
     "not CycloneDX": {"some": "thing"},
 }
 
@@ -59,7 +59,7 @@ def test_a_format_that_is_not_read_is_named(name: str) -> None:
 
 def test_no_hint_promises_cryptography_by_converting() -> None:
     with pytest.raises(TollbarError) as raised:
-        parse(json.dumps(DOCUMENTS["CycloneDX 1.5 has no inventory"]).encode(), Path("sbom.json"))
+        parse(json.dumps(DOCUMENTS["CycloneDX 1.5 is not supported"]).encode(), Path("sbom.json"))
     assert "convert" not in str(raised.value.hint)
 
 

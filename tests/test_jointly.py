@@ -72,5 +72,5 @@ def test_many_tolls_say_how_many_miss_by_chance() -> None:
     rows += [replace(row({"choice": f"c{n}"}, against="none"), trials=trials(base)) for n in range(100)]
     judged = judge_study(study_run(rows))
     (said,) = by_chance(judged)
-    assert said.startswith("Of 100 tolls at 96 % confidence about 4 miss by chance alone")
+    assert said.startswith("About 4 of 100 tolls at 96 % confidence miss by chance alone")
     assert said in trust(judged)

@@ -94,7 +94,7 @@ def test_a_table_may_show_what_is_counted() -> None:
         ('[[table]]\ntitle = "x"\nrows = "choice"\ncolumns = "op"\nmetric = "cost"', "no such metric: `cost`"),
         (
             '[[table]]\ntitle = "x"\nrows = "choice"\ncolumns = "op"\nmetric = "request-header"\nover = { op = "x" }',
-            "no `over`",
+            "both `metric` and `over`",
         ),
     ],
 )

@@ -207,7 +207,7 @@ def test_plan_takes_what_run_takes(tollbar: Tollbar, fake_runs: Path) -> None:
     blocks = json.loads(tollbar("plan", "self-test", "--blocks", "40", "--json").stdout)
     assert 40 == blocks["studies"][0]["blocks"]
     assert "at least one block" in tollbar("plan", "--blocks", "0").stderr
-    assert "nothing answers" in tollbar("plan", "--url", "http://127.0.0.1:9/", "--users", "3", "--json").stderr
+    assert "no server answers" in tollbar("plan", "--url", "http://127.0.0.1:9/", "--users", "3", "--json").stderr
     assert "attack" in tollbar("plan", "--url", "http://192.0.2.1/").stderr
     resumed = json.loads(tollbar("plan", "--resume", fake_runs / "one", "--json").stdout)
     assert 3 == resumed["studies"][0]["cells"]

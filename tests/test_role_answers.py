@@ -137,7 +137,7 @@ def test_every_library_is_told_by_its_digest(at: Sandbox, tmp_path: Path) -> Non
     ):
         with pytest.raises(NotStarted, match="is not told by its digest"):
             node(at, line).prove(asked, 1)
-    with pytest.raises(TollbarError, match=r"`proved\.cpu`: a control character"):
+    with pytest.raises(TollbarError, match=r"`proved\.cpu`: the control character"):
         node(at, done({"proved": {**proved, "cpu": "\x1b[2J"}, "digests": digests})).prove(asked, 1)
 
 

@@ -20,7 +20,7 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
     assert comparison["median_difference"] < 0.02
     judged = json.loads(tollbar("judge", one, "--json").stdout)
     assert "fake" == judged["studies"][0]["study"]
-    assert any(said.startswith("spin-1-again takes ") for said in judged["studies"][0]["answers"]["sentences"])
+    assert any(said.startswith("spin-1-again costs ") for said in judged["studies"][0]["answers"]["sentences"])
     assert "Twice the work" in tollbar("judge", one).stdout
     assert "1  Twice the work costs twice as much" in tollbar("judge", one, "--format", "markdown").stdout
     assert 0 == tollbar("report", one).returncode

@@ -72,7 +72,7 @@ def test_the_pages_that_a_log_claims_are_not_believed(fake_runs: Path) -> None:
 NUMBERS = "with recursive m(i) as (select 1 union all select i + 1 from m where i < {}) select i from m"
 MANY_ROWS = f"create temp table n as {NUMBERS}"
 MANY = {
-    "left_out": (("fake", "{}", ""), MOST_COMBINATIONS + 1, "a run has 100,000 at most"),
+    "left_out": (("fake", "{}", ""), MOST_COMBINATIONS + 1, "a run has at most 100,000"),
     "set_aside": (("fake", "c", 1, 1, 1, "", 1.0, None), 10_000, "rows of a set_aside"),
     "batch": (("fake", None, None, 1.0), 10_000, "rows of a batch"),
 }
@@ -223,7 +223,7 @@ TEXTS: Mapping[str, tuple[Callable[[Path], object], str]] = {
         lambda run: [_add("families/spin/family.toml", "#\n" * 500_000)(run), _studies(run, 50)],
         "",
     ),
-    "families in families": (_nested, "cannot have parts itself"),
+    "families in families": (_nested, "of another cannot have parts"),
 }
 
 

@@ -229,7 +229,7 @@ def test_an_engine_that_is_gone_once_its_guard_is_there_is_no_failed_trial(
     own.write_text(f'#!/bin/sh\nrm "$0"\nexec {engine()} "$@"\n')
     own.chmod(0o755)
     monkeypatch.setattr(process, "engine", lambda: own)
-    lost = pytest.raises(TollbarError, match="cannot be started now: No such file or directory")
+    lost = pytest.raises(TollbarError, match="cannot be started: No such file or directory")
     with lost as error, Session([str(own), "op"], TASK) as runner:
         runner.ready(PATIENCE_S)
     assert str(own) == error.value.where

@@ -95,7 +95,7 @@ def workloads_task(cell: Cell, core: int | None) -> dict[str, object]:
             },
             "the lab does not start your own server",
         ),
-        ({**OF_TLS, "vary ": f"load = {{ {ARRIVALS} }}\nvary "}, "cores that wait for arrivals"),
+        ({**OF_TLS, "vary ": f"load = {{ {ARRIVALS} }}\nvary "}, "no core waits for arrivals"),
         (
             {'"digest"': '"storage"', '"sha-256"': '"plaintext"', ', bytes = ["64 B"]': ""},
             "the lab does not start the family storage",
@@ -399,7 +399,7 @@ def test_a_cell_of_threads_alone_has_no_scaling() -> None:
         (1.0, 1.0, "X scales with 2 threads: CPU time × 1.00"),
         (1.5, 1.5, "X is contended with 2 threads: CPU time × 1.50"),
         (1.0, 1.5, "X waits with 2 threads: CPU time × 1.00"),
-        (1.03, 1.03, "Whether x scales with 2 threads cannot be told: CPU time × 1.03"),
+        (1.03, 1.03, "Whether x scales with 2 threads is undecided: CPU time × 1.03"),
     ],
 )
 def test_the_answer_says_what_scaling_costs(cpu: float, elapsed: float, begins: str) -> None:

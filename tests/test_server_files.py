@@ -88,7 +88,7 @@ def test_a_service_performs_nothing(service: FakeServer) -> None:
     service.write(service.component())
     file = service.folder / "server.toml"
     file.write_text(f'performs = ["spin"]\n{file.read_text()}')
-    with pytest.raises(TollbarError, match="`performs`: a service"):
+    with pytest.raises(TollbarError, match="`performs` needs `runs-on`"):
         servers.read(service.folder)
 
 

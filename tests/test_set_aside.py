@@ -197,4 +197,4 @@ def test_the_terminal_and_markdown_say_so(tollbar: Tollbar, crashed: Path) -> No
     for words in (["judge", crashed], ["judge", crashed, "--format", "markdown"]):
         done = tollbar(*words)
         assert 1 == done.returncode
-        assert "set aside after 2 of its 2 trials failed" in " ".join((done.stdout + done.stderr).split())
+        assert "quarantined after 2 of its 2 trials failed" in " ".join((done.stdout + done.stderr).split())

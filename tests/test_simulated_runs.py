@@ -15,7 +15,7 @@ from tollbar.core.errors import TollbarError
 from tollbar.report import document, html
 from tollbar.report.document.run import RunDocument
 
-SAID = "Simulated: the node that this was measured on is made up"
+SAID = "Simulated node on the lab"
 WEB = {"address": "10.77.0.2", "host": "web", "fingerprint": {"cpu": "A"}, "is_simulated": True}
 
 

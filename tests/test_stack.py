@@ -132,7 +132,7 @@ title = "the one"
 
 REFUSED = {
     "family": ('family = "tsl"\ndefault = "x"', "no such family"),
-    "default": ('family = "tls"\ndefault = "tls-1.4"', "none of its choices"),
+    "default": ('family = "tls"\ndefault = "tls-1.4"', "must be one of its choices"),
     "operation": ('family = "tls"\ndefault = "tls-1.3"\nop = "conect"', "no such operation"),
     "given": ('family = "tls"\ndefault = "tls-1.3"\n[part.one.given]\ncertficate = "rsa-2048"', "no such setting"),
     "key": ('family = "tls"\ndefault = "tls-1.3"\nchoises = ["*"]', "no such key"),

@@ -26,7 +26,9 @@ COMMANDS = [["--help"], ["--version"], ["list", "families"], ["judge", "made/one
 
 @pytest.mark.share(4)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize(("where", "said"), [(">/dev/full", "No space left on device"), (">&-", "is closed")])
+@pytest.mark.parametrize(
+    ("where", "said"), [(">/dev/full", "No space left on device"), (">&-", "is closed; it must be open")]
+)
 def test_output_that_cannot_be_written_is_one_line(
     fake_runs: Path, tmp_path: Path, words: list[str], where: str, said: str
 ) -> None:

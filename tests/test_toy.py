@@ -165,7 +165,7 @@ def test_a_runner_in_another_language_is_a_provider(tollbar: Tollbar, tmp_path: 
     [
         ("import no_such_module", "ModuleNotFoundError"),
         ("x = 1", "FamilyWorkload"),
-        ("class FamilyWorkload: pass", "no tollbar.lab.workloads.Workload"),
+        ("class FamilyWorkload: pass", "must be a subclass of `tollbar.lab.workloads.Workload`"),
         ("syntax error", "SyntaxError"),
     ],
 )

@@ -313,7 +313,7 @@ REFUSED = {
     ("--memory", "0MiB"): "must be greater than 0",
     ("--memory", "512M"): "needs a unit",
     ("--policy", "asvs"): "no such policy",
-    ("--policy", "tlsref-modern-6.0"): "no rule on password-hash",
+    ("--policy", "tlsref-modern-6.0"): "no rule for the family password-hash",
     ("--provider", "no-such"): "no such provider",
 }
 
@@ -335,7 +335,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line(option: tuple[str, str]) ->
         (["digest", "--within", "1s"], "cannot be tuned"),
         (["passwrd", "--within", "1s"], "no such family"),
         (["password-hash", "md5", "--within", "1s"], "no such password hash"),
-        (["password-hash"], "how long may one hash take"),
+        (["password-hash"], "must be the longest time of one hash"),
     ],
 )
 def test_another_family_or_choice_is_refused(words: list[str], expected: str) -> None:

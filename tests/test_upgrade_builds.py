@@ -280,5 +280,5 @@ def test_a_name_that_is_taken_names_no_build(mine: Path, tmp_path: Path) -> None
 def test_two_kinds_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"a": side(OLD), "b": replace(side(NEW), kind=things.PACKAGE)}
     monkeypatch.setattr(things, "_found", found.__getitem__)
-    with pytest.raises(TollbarError, match="a is a libcrypto, and b a package of Python"):
+    with pytest.raises(TollbarError, match="a is a libcrypto and b a package of Python"):
         upgrade.both("a", "b")
