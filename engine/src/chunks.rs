@@ -253,11 +253,12 @@ mod tests {
 
     #[test]
     fn an_error_ends_a_chunk() {
+        // One operation leads in, and two are measured.
         struct Failing(u32);
         impl Primitive for Failing {
             fn perform(&mut self) -> Result<(), Failure> {
                 self.0 += 1;
-                if self.0 > 2 { Err(Failure::Failed("a wrong answer".to_owned())) } else { Ok(()) }
+                if self.0 > 3 { Err(Failure::Failed("a wrong answer".to_owned())) } else { Ok(()) }
             }
             fn prove(&mut self) -> Result<Proof, Failure> {
                 Ok(Proof::default())
