@@ -26,7 +26,8 @@ from tollbar.report.groups import places
 from tollbar.report.sections.against import against_baseline, rates, sentences
 from tollbar.report.sections.answer import answer, headline
 from tollbar.report.sections.effects import effects
-from tollbar.report.sections.published import published_tables, within
+from tollbar.report.sections.published.lines import within
+from tollbar.report.sections.published.tables import published_tables
 from tollbar.report.sections.results import results
 from tollbar.report.sections.uses import Candidate, Uses, WayCost, use_sentences
 from tollbar.report.terminal import progress

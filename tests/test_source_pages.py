@@ -19,18 +19,17 @@ from report_example import digests, judgement, passwords
 from tollbar import study
 from tollbar.analysis import StudyJudgement, judge_study
 from tollbar.report import document, html
-from tollbar.report.sections.published import (
+from tollbar.report.sections.published import about_source
+from tollbar.report.sections.published.figures import here_values, in_its_unit
+from tollbar.report.sections.published.lines import (
     OURS,
-    about_source,
     counted_verdicts,
-    here_values,
-    in_its_unit,
     of_source,
-    published_tables,
     sources_of,
     together,
     within,
 )
+from tollbar.report.sections.published.tables import published_tables
 from tollbar.report.terminal import show_judgement, show_markdown, show_published, streams
 from tollbar.study import Amount, Claim
 

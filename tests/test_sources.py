@@ -13,7 +13,7 @@ from tollbar.analysis import BySource, judge_study
 from tollbar.analysis.sources import mean_error_deviation, rate_after_first
 from tollbar.core import stats
 from tollbar.core.records import LoadRecord, Outcome
-from tollbar.report.sections.published import by_source_of
+from tollbar.report.sections.published.figures import by_source_of
 from tollbar.results import Row
 from tollbar.study import Amount
 

@@ -15,7 +15,7 @@ from tollbar.cli.runs import judged_run
 from tollbar.core.errors import ExitStatus, TollbarError, nearest
 from tollbar.lab import workloads
 from tollbar.report import terminal
-from tollbar.report.sections.published import of_source
+from tollbar.report.sections.published.lines import of_source
 from tollbar.study import Publication
 from tollbar.study.plan import Cell
 

@@ -52,7 +52,8 @@ from tollbar.report.sections.factors import factors_listing, told_apart
 from tollbar.report.sections.load import load_section, negotiated_section
 from tollbar.report.sections.own_servers import negotiated_listing
 from tollbar.report.sections.protection import strength_section, threats_section
-from tollbar.report.sections.published import Published, blocks_of, counted_verdicts, source_listing, together, within
+from tollbar.report.sections.published import blocks_of, source_listing
+from tollbar.report.sections.published.lines import Published, counted_verdicts, together, within
 from tollbar.report.sections.results import ROWS_SHOWN, BaselineChoice, Results, results, results_section
 from tollbar.report.sections.roles import roles_listing, simulated
 from tollbar.report.sections.scaling import scaling_listing

@@ -9,7 +9,7 @@ from tollbar.analysis import Judgement
 from tollbar.report.document.form import JSON, Document, Form, of
 from tollbar.report.document.parts import ClaimForm
 from tollbar.report.document.study import StudyForm
-from tollbar.report.sections.published import Line, Published, sources_of, verdict_counts
+from tollbar.report.sections.published.lines import Line, Published, sources_of, verdict_counts
 from tollbar.results import Run, StudyRun
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tollbar import study
-from tollbar.report.sections.published import Line, compared_by, of_source, published_words, said_figures
+from tollbar.report.sections.published.figures import said_figures
+from tollbar.report.sections.published.lines import Line, of_source
+from tollbar.report.sections.published.tables import compared_by, published_words
 
 HEAD = """# The published comparisons, and the studies that test them again
 

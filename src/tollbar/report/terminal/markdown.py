@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
     """Print published claims and their results, then every study's answer, as Markdown."""
     from tollbar.report.page import briefs
-    from tollbar.report.sections.published import source_listing, together
+    from tollbar.report.sections.published import source_listing
+    from tollbar.report.sections.published.lines import together
 
     for part in together(judgement):
         print_markdown((f"### {escaped(part.heading)}", "", *_listing(replace(source_listing(part), title=""))))

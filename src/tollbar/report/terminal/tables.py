@@ -22,7 +22,7 @@ MOST_NOTES = 3
 if TYPE_CHECKING:
     # Modules that are slow to import are imported where they are needed: a check of policies needs no judge.
     from tollbar.analysis import Comparison, Judgement
-    from tollbar.report.sections.published import Published
+    from tollbar.report.sections.published.lines import Published
 
 
 def show_judgement(judgement: Judgement, *, everything: bool = False, asked: bool = False) -> None:
@@ -31,7 +31,7 @@ def show_judgement(judgement: Judgement, *, everything: bool = False, asked: boo
     `asked`: the user typed the question, which is not repeated.
     """
     from tollbar.report.page import briefs
-    from tollbar.report.sections.published import together
+    from tollbar.report.sections.published.lines import together
 
     for part in together(judgement):
         show_published(part)

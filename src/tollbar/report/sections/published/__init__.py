@@ -1,0 +1,73 @@
+"""Published claims and their measurements here: a part for each source, its claims in the order of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tollbar.analysis import StudyJudgement
+from tollbar.report.blocks import Block, Figures, Items, Key, Legend, Listing, Paragraph, Section, folds
+from tollbar.report.costs import cost_words
+from tollbar.report.groups import MOST_ROWS
+from tollbar.report.sections.published.figures import by_source_words
+from tollbar.report.sections.published.lines import OURS, Published, counted_verdicts
+from tollbar.report.sections.published.tables import published_chart, published_tables
+
+
+def blocks_of(part: Published, *, folding: bool) -> Iterator[Block]:
+    """Yield the blocks of a part, with a table for each study; the tables are folded only if `folding`."""
+    yield Items(about_source(part))
+    yield from (Paragraph(meaning, "note") for meaning in meanings_of(part))
+    for group, table in zip(part.groups, published_tables(part), strict=True):
+        title = f"All {len(table.rows)} comparisons"
+        chart = published_chart(group)
+        legend = Legend([Key("published", mark="then"), Key("measured", mark="here")])
+        blocks: list[Block] = [legend, Figures([chart], "")] if chart else []
+        blocks += folds(title, table, folding and len(table.rows) > MOST_ROWS)
+        if len(part.groups) > 1:
+            yield Section(group.title, blocks)
+        else:
+            yield from blocks
+
+
+def source_listing(part: Published) -> Listing:
+    """Return the claims of a source with their measurements."""
+    tables = published_tables(part)
+    # The caption of a single table would only repeat the study's name.
+    shown = tables if len(tables) > 1 else [replace(table, caption="") for table in tables]
+    return Listing(part.heading, about_source(part), shown, "tried by", notes=meanings_of(part))
+
+
+def about_source(part: Published) -> tuple[str, ...]:
+    """Return the source's system, the differences here, the results of its claims, and the command for the rest."""
+    said = []
+    if part.source is not None:
+        said += [f"It ran on: {part.source.system}.", f"What differs here: {part.source.differs}."]
+    else:
+        named = dict.fromkeys(line.study.source for line in part.lines)
+        said += [f"Source: {name}." for name in named if name]
+    ours = [line for line in part.lines if line.claim.is_ours]
+    said += [f"Of what was published: {counted_verdicts(part.theirs)}."] if part.theirs else []
+    said += [f"{OURS}: {counted_verdicts(ours)}."] if ours else []
+    if part.missing:
+        said.append(
+            f"Not measured here: {', '.join(part.missing)}. To measure: `tollbar run {' '.join(part.missing)}`."
+        )
+    if not part.studies:
+        said.append("`tollbar run sources` runs all published comparisons as they were run.")
+    return tuple(said)
+
+
+def meanings_of(part: Published) -> tuple[str, ...]:
+    """Return the meanings of the table's words: capacity, and the source's own statistic."""
+    judged = {line.study.name: line.judged for line in part.lines if line.judged}.values()
+    said = dict.fromkeys(note(one) for note in (capacity, by_source_words) for one in judged)
+    return tuple(filter(None, said))
+
+
+def capacity(study: StudyJudgement) -> str:
+    """Return the definition of capacity, if a claim is judged by it."""
+    if not any(c.claim.metric == "capacity" and c.claim.is_judged for c in study.claims):
+        return ""
+    of = cost_words(study).in_sentence
+    return f"Capacity is one over {of}: what one core could do were nothing else in its way."
