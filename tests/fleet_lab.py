@@ -11,7 +11,8 @@ from typing import Any
 
 from tollbar import cluster
 from tollbar.cluster.cluster import ClusterNode, Lost, Said
-from tollbar.cluster.driving import Fleets, State
+from tollbar.cluster.driving import Fleets
+from tollbar.cluster.fleet_file import State
 from tollbar.cluster.node import NodeAgent
 
 SPIN = """

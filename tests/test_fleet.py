@@ -17,10 +17,10 @@ import tollbar
 from fleet_lab import RUN, Cluster, Part, at_once, begun, ended, trials
 from tollbar import cluster as fleet
 from tollbar import results
-from tollbar.cluster import driving
 from tollbar.cluster import node as node_module
 from tollbar.cluster.cluster import ClusterNode
-from tollbar.cluster.driving import Fleets, State
+from tollbar.cluster.driving import Fleets
+from tollbar.cluster.fleet_file import FleetNode, State
 from tollbar.cluster.node import NodeAgent
 from tollbar.core.errors import TollbarError
 
@@ -182,7 +182,7 @@ LATER = {
 @pytest.mark.parametrize("case", LATER)
 def test_a_fleet_is_gone_on_with_on_its_own_nodes(place: Path, case: str) -> None:
     fleets = begun(place)
-    fleets.fleet.nodes[:] = [driving.FleetNode(name, address, {}, State.LOST) for name, address in AT.items()]
+    fleets.fleet.nodes[:] = [FleetNode(name, address, {}, State.LOST) for name, address in AT.items()]
     fleets.write()
     later, expected = LATER[case]
     again = fleet.take_up(fleets.directory)

@@ -16,7 +16,7 @@ from fleet_lab import RUN, Cluster, Part, at_once, begun, ended
 from test_fleet_home import sent
 from tollbar import cluster
 from tollbar.cluster.cluster import ClusterNode
-from tollbar.cluster.driving import State
+from tollbar.cluster.fleet_file import State
 from tollbar.cluster.home import Home, _with_looks
 from tollbar.cluster.node import BLOCK_BYTES, KEPT_LOG_BYTES, NodeAgent
 from tollbar.core.errors import TollbarError
@@ -200,7 +200,7 @@ FILES: Mapping[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("what", FILES)
 def test_a_fleet_s_file_is_read_within_limits(tmp_path: Path, what: str) -> None:
-    (tmp_path / cluster.FILE).write_text(FILES[what](cluster.driving.MOST_BYTES - 100))
+    (tmp_path / cluster.FILE).write_text(FILES[what](cluster.fleet_file.MOST_BYTES - 100))
     process = get_context("fork").Process(target=_refused_within_limits, args=(tmp_path,))
     process.start()
     process.join()

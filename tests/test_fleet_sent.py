@@ -10,7 +10,7 @@ import pytest
 
 from fleet_lab import RUN, begun
 from tollbar import cluster
-from tollbar.cluster.driving import FleetNode
+from tollbar.cluster.fleet_file import FleetNode
 from tollbar.cluster.home import _write
 from tollbar.core.errors import TollbarError
 

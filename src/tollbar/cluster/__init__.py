@@ -1,8 +1,8 @@
 """Many machines: a study on each node of a cluster, each node's run brought home while it grows.
 
-`driving` asks a `cluster` for its nodes and has a `node`'s part on each: that starts `tollbar run` there as anywhere,
-and `home` is where its run comes to. `on_ray` alone knows Ray, which is an extra. `namespaces` makes machines up on
-this one, and `simulated` a cluster of such.
+`fleet_file` has the nodes of a fleet, and `joining` finds those that take part. `driving` has the part of a `node` on
+each, which starts `tollbar run` there as anywhere, and `home` is where its run comes to. `on_ray` alone knows Ray, an
+extra. `namespaces` makes machines up on this one, and `simulated` a cluster of such.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from tollbar.cluster.driving import FILE, PAGE, SIMULATED, Fleets, begin, chosen, read_labels, take_up
+from tollbar.cluster.driving import SIMULATED, Fleets, begin, take_up
+from tollbar.cluster.fleet_file import FILE, PAGE
+from tollbar.cluster.joining import chosen, read_labels
 from tollbar.core.errors import TollbarError
 
 if TYPE_CHECKING:

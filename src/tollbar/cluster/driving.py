@@ -1,47 +1,38 @@
 """Driver of a fleet: a study on every qualifying node, each node's run copied home while it grows.
 
-The nodes' runs have the measurements, and each copy at home is an ordinary run. `fleet.json` maps nodes to runs, so
-that each node's missing cells can be resumed alone.
+The nodes' runs have the measurements, and each copy at home is an ordinary run.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-
-from pydantic import TypeAdapter, ValidationError
 
 from tollbar import __version__, analysis, results
 from tollbar.cluster import replies
 from tollbar.cluster.cluster import Cluster, ClusterNode, Lost, Part, Said
+from tollbar.cluster.fleet_file import SCHEMA, Fleet, FleetNode, State, read_fleet
 from tollbar.cluster.home import Home
-from tollbar.core.errors import TollbarError, nearest
-from tollbar.core.files import pasted, read_text, write_atomically
-from tollbar.core.wire import Strict, is_plain, read_json
+from tollbar.cluster.joining import known_members, new_members
+from tollbar.core.errors import TollbarError
+from tollbar.core.files import pasted
 from tollbar.core.words import counted, enumeration
 from tollbar.decide import compare
 from tollbar.decide.compare.reading import shown
 from tollbar.report import terminal
 from tollbar.report.html import write as write_report
 from tollbar.report.terminal.progress import Progress
-from tollbar.results.directory import LOCK, check_files, open_file, refuse_other_kinds
+from tollbar.results.directory import LOCK, open_file
 
-FILE, PAGE = "fleet.json", "fleet.html"
-SCHEMA = 1
-# With the texts of its own studies, of which a run has 2 MiB. An empty list is a value of 64 bytes in memory.
-MOST_BYTES, MOST_VALUES = 4 << 20, 500_000
 # Seconds between polls of a node: short enough for a screen, long enough to use no core's time.
 POLL_S = 2.0
 # Least seconds between copies of a run's changes: a copy of the results takes some milliseconds of the node.
@@ -49,61 +40,9 @@ BROUGHT_S = 10.0
 BROUGHT_LIMIT_S = 120.0
 # The node gives its run half as long.
 STOP_LIMIT_S = 30.0
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,100}")
 # Exit statuses of a node's run, as in `errors.ExitStatus`, after which it is complete.
 DONE, SOME_FAILED = 0, 1
 SIMULATED = "simulated: all nodes are this one machine, measured one after the other, and nothing of it is a network's"
-
-
-class State(StrEnum):
-    """State of a node's part."""
-
-    WAITING = "waiting"
-    MEASURING = "measuring"
-    DONE = "done"
-    REFUSED = "refused"
-    FAILED = "failed"
-    LOST = "lost"
-    INTERRUPTED = "interrupted"
-
-
-@dataclass(slots=True)
-class FleetNode(Strict):
-    """A node's part in a fleet, as `fleet.json` has it."""
-
-    name: str
-    address: str
-    labels: dict[str, str]
-    state: State = State.WAITING
-    reason: str | None = None
-    run: str | None = None
-    """Directory of its run, in the folder of its name."""
-    host: str = ""
-    """Host name, if another node has the same and this one is called by its address."""
-
-    @property
-    def host_name(self) -> str:
-        return self.host or self.name
-
-
-@dataclass(slots=True)
-class Fleet(Strict):
-    """Contents of `fleet.json`."""
-
-    schema: int
-    tollbar: str
-    command: list[str]
-    started: str
-    studies: list[str]
-    """Names of studies that ship with Tollbar, on the nodes as here."""
-    files: dict[str, str]
-    """The text of studies that do not, by their file's name; they are in no order with those that do."""
-    options: list[str]
-    on: str
-    simulated: int | None
-    nodes: list[FleetNode]
-    labels: dict[str, str] = field(default_factory=dict)
-    """Labels that select the nodes."""
 
 
 @dataclass(slots=True)
@@ -135,10 +74,7 @@ class Fleets:
 
         Raises TollbarError.
         """
-        try:
-            write_atomically(self.directory / FILE, json.dumps(asdict(self.fleet), indent=1) + "\n")
-        except OSError as error:
-            raise TollbarError(f"cannot be written: {error.strerror}", where=str(self.directory / FILE)) from error
+        self.fleet.write(self.directory)
 
     def drive(self, cluster: Cluster, places: Sequence[ClusterNode], at_once: int | None) -> None:
         """Drive every unfinished node until it has measured the missing cells.
@@ -167,7 +103,12 @@ class Fleets:
 
     def _join(self, places: Sequence[ClusterNode]) -> None:
         """Match nodes to members, or add each node to a new fleet; nodes of one name are called by their addresses."""
-        members = self._known(places) if self.fleet.nodes else self._new(places)
+        if self.fleet.nodes:
+            members = known_members(places, self.fleet.nodes)
+        else:
+            # The fleet's once all are: one that has no node has not begun.
+            members = new_members(places)
+            self.fleet.nodes = [one for one in members if one]
         left = [place.name for place, member in zip(places, members, strict=True) if member is None]
         if left:
             why = "not of this fleet, not to be told from another of its name, or with a name that is no host's"
@@ -183,46 +124,6 @@ class Fleets:
             if member.state is not State.DONE and member.name not in here:
                 member.state, member.reason = State.LOST, "is not in the cluster, or was not asked for"
         self.write()
-
-    def _new(self, places: Sequence[ClusterNode]) -> list[FleetNode | None]:
-        names, addresses = [place.name for place in places], {place.address for place in places}
-        # The fleet's once all are: one that has no node has not begun.
-        found: list[FleetNode | None] = []
-        for place in places:
-            # A name may be the address of another, by which that one may be called.
-            is_one_of_several = names.count(place.name) > 1 or place.name in addresses - {place.address}
-            name = place.address if is_one_of_several else place.name
-            if name in {one.name for one in found if one}:
-                hint = "start only one node of Ray on a machine, because a machine measures one cell at a time"
-                raise TollbarError(f"two nodes of the cluster are on one machine: {shown(name)}", hint=hint)
-            host = place.name if is_one_of_several else ""
-            # A node gives its name itself, and a wrong one ends no other's part.
-            is_usable = _NAME.fullmatch(name) and name not in (FILE, PAGE)
-            found.append(FleetNode(name, place.address, dict(place.labels), host=host) if is_usable else None)
-        if not any(found):
-            raise TollbarError(f"no node has a usable name: {enumeration([shown(name) for name in names])}")
-        self.fleet.nodes = [one for one in found if one]
-        return found
-
-    def _known(self, places: Sequence[ClusterNode]) -> list[FleetNode | None]:
-        """Return the member of each node; names change with those of other nodes, and addresses from day to day."""
-        names = {one.host_name for one in self.fleet.nodes}
-        ways: tuple[Callable[[ClusterNode, FleetNode], bool], ...] = (
-            lambda place, member: (place.name, place.address) == (member.host_name, member.address),
-            # A node with another member's name is that member, with a new address.
-            lambda place, member: place.address == member.address and place.name not in names,
-            lambda place, member: place.name == member.host_name,
-        )
-        found: dict[int, FleetNode] = {}
-        for is_it in ways:
-            places_left = [at for at in range(len(places)) if at not in found]
-            members_left = [one for one in self.fleet.nodes if one not in found.values()]
-            for at in places_left:
-                # Several of one name that are left cannot be distinguished.
-                those = [one for one in members_left if is_it(places[at], one)]
-                if len(those) == 1 and sum(is_it(places[other], those[0]) for other in places_left) == 1:
-                    found[at] = those[0]
-        return [found.get(at) for at in range(len(places))]
 
     def _measure(self, cluster: Cluster, at_once: int) -> None:
         with Progress() as progress:
@@ -417,67 +318,4 @@ def take_up(directory: Path) -> Fleets:
 
     Raises TollbarError.
     """
-    path = directory / FILE
-    try:
-        said = read_json(read_text(path, MOST_BYTES, pipes=False), MOST_VALUES)
-        fleet = TypeAdapter(Fleet).validate_python(said)
-    except ValidationError as error:
-        what = error.errors(include_url=False, include_context=False, include_input=False)[0]["msg"]
-        raise TollbarError(f"not as Tollbar writes it: {what}", where=str(path)) from error
-    except ValueError as error:
-        raise TollbarError(f"not as Tollbar writes it: {error}", where=str(path)) from error
-    names = [*(one.name for one in fleet.nodes), *(one.run for one in fleet.nodes if one.run), *fleet.files]
-    if fleet.schema != SCHEMA or not all(map(is_plain, names)):
-        raise TollbarError(
-            f"must have schema {SCHEMA} of a fleet",
-            where=str(path),
-            hint="begin a new fleet with `tollbar run --cluster ray`",
-        )
-    if fleet.tollbar != __version__:
-        what = f"was begun by Tollbar {fleet.tollbar} and cannot be continued by {__version__}"
-        raise TollbarError(what, where=str(directory), hint="begin a new fleet with `tollbar run --cluster ray`")
-    _check_files(directory, [one.name for one in fleet.nodes])
-    return Fleets(directory, fleet)
-
-
-def _check_files(directory: Path, nodes: Sequence[str]) -> None:
-    """Raise TollbarError for an entry that is not an ordinary file of a fleet or of a node's run in it."""
-    runs = [path for name in nodes for path in (directory / name).glob("*")]
-    for path in [*directory.iterdir(), *runs]:
-        refuse_other_kinds(path.lstat(), str(path.relative_to(directory)), str(directory))
-    for run in runs:
-        check_files(run)
-
-
-def chosen(places: Sequence[ClusterNode], wanted: Mapping[str, str]) -> list[ClusterNode]:
-    """Return the nodes that have all these labels.
-
-    Raises TollbarError where none has.
-    """
-    found = [one for one in places if all(one.labels.get(label) == value for label, value in wanted.items())]
-    if not found and wanted:
-        there = sorted({f"{label}={value}" for one in places for label, value in one.labels.items()})
-        asked = " ".join(f"{label}={value}" for label, value in wanted.items())
-        hint = nearest(asked, there) or "`ray start --labels=NAME=VALUE` sets a label"
-        raise TollbarError(
-            f"none of {counted(len(places), 'node')} has this label; at least one must",
-            where=f"--nodes {asked}",
-            hint=hint,
-        )
-    if not found:
-        raise TollbarError("the cluster has no living node; it needs at least one", hint="`ray status` lists the nodes")
-    return sorted(found, key=lambda one: (one.name, one.address))
-
-
-def read_labels(said: Sequence[str]) -> dict[str, str]:
-    """Return the labels of `--nodes`.
-
-    Raises TollbarError.
-    """
-    for one in said:
-        name, equals, value = one.partition("=")
-        if not (name and equals and value):
-            raise TollbarError(
-                "must be a label with its value, for example `tollbar.io/role=web`", where=f"--nodes {one}"
-            )
-    return {one.partition("=")[0]: one.partition("=")[2] for one in said}
+    return Fleets(directory, read_fleet(directory))
