@@ -59,8 +59,8 @@ class Package:
 
 
 JUDGE = (
-    "judged_at_the_edges limits sources judge claims claim_kinds choosing candidates contrasts trust crosstables"
-    " comparison jointly break_even scaling factors observed_metrics quiet_rounds"
+    "judged_at_the_edges limits sources judge claims claim_kinds choosing rulings candidates contrasts trust"
+    " crosstables comparison jointly break_even scaling factors observed_metrics quiet_rounds"
 )
 PACKAGES: Mapping[str, Package] = {
     "stats": Package("core/stats.py", "stats_of_several jointly quiet_rounds stats judge"),

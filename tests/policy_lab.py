@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from tollbar.catalog.families import Standing
-from tollbar.decide.choosing import Wanted, wanted
+from tollbar.decide.rulings import Wanted, wanted
 
 TODAY = date(2026, 11, 23)
 

@@ -15,7 +15,8 @@ from tollbar.decide.answers import page_of
 from tollbar.decide.candidates import nearby
 from tollbar.decide.choose.document import made
 from tollbar.decide.choose.words import Answered, answer
-from tollbar.decide.choosing import Candidate, Wanted, choose
+from tollbar.decide.choosing import choose
+from tollbar.decide.rulings import Candidate, Wanted
 from tollbar.report.numbers import NOISY
 from tollbar.report.page import Brief
 

@@ -20,7 +20,7 @@ from tollbar.analysis.noise import _at_least
 from tollbar.analysis.tolls import Compared
 from tollbar.core.metrics import BACKGROUND
 from tollbar.core.records import LoadRecord, Outcome
-from tollbar.decide import choosing
+from tollbar.decide import placing
 from tollbar.results import Row
 
 
@@ -61,8 +61,8 @@ def test_a_table_of_another_metric_says_nothing_of_the_cost_of_two_cells() -> No
 def test_two_servers_are_two_places_whatever_a_rule_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row({"choice": choice, "server": server}, [1.0]) for choice in ("a", "b") for server in ("nginx", "httpd")]
     wanted: Any = SimpleNamespace(family=SimpleNamespace(settings={}, parameters=()))
-    monkeypatch.setattr(choosing, "turned_on", lambda wanted: {"server"})
-    places = choosing._by_place(wanted, rows)
+    monkeypatch.setattr(placing, "turned_on", lambda wanted: {"server"})
+    places = placing.by_place(wanted, rows)
     assert [{"server": "nginx"}, {"server": "httpd"}] == [{"server": at["server"]} for at, _ in places]
     assert [["a", "b"]] * 2 == [[one.coordinates["choice"] for one in part] for _, part in places]
 

@@ -17,7 +17,7 @@ from tollbar.catalog.policies import Ruling
 from tollbar.cli import choose as command
 from tollbar.core import wire
 from tollbar.decide.candidates import nearby
-from tollbar.decide.choosing import Wanted, candidate
+from tollbar.decide.rulings import Wanted, candidate
 from tollbar.decide.tune import fitting
 from tollbar.decide.tune.algorithms import ALGORITHMS
 from tollbar.study import coordinates_of

@@ -19,11 +19,11 @@ from tollbar.analysis import Verdict
 from tollbar.catalog import families, policies
 from tollbar.catalog.families import Value
 from tollbar.catalog.policies import Ruling
-from tollbar.decide.choosing import Candidate, Wanted, candidate
 from tollbar.decide.price import price, pricing, to_measure
 from tollbar.decide.price.document import document
-from tollbar.decide.price.pricing import Pricing
+from tollbar.decide.price.priced import Pricing
 from tollbar.decide.price.words import brief
+from tollbar.decide.rulings import Candidate, Wanted, candidate
 from tollbar.report.numbers import NOISY
 from tollbar.results import StudyRun
 

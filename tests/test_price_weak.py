@@ -18,7 +18,7 @@ from tollbar.core.patterns import is_like
 from tollbar.decide.price import price, to_measure, unmeasured
 from tollbar.decide.price.document import document
 from tollbar.decide.price.platforms import _INSTEAD, _table, has
-from tollbar.decide.price.pricing import AssetGroup, Pricing
+from tollbar.decide.price.priced import AssetGroup, Pricing
 from tollbar.decide.price.words import brief
 from tollbar.results import Run
 

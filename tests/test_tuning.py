@@ -16,7 +16,7 @@ from tollbar.catalog.policies import Ruling
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.core.machine import Limit, Limits
 from tollbar.decide import tune
-from tollbar.decide.choosing import wanted
+from tollbar.decide.rulings import wanted
 from tollbar.decide.tune import ALGORITHMS, Asked, Elapsed, Missed, Parameters, Tuned, fitting, together
 from tollbar.decide.tune.document import document
 from tollbar.decide.tune.words import tune_answer

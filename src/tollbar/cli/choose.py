@@ -33,8 +33,9 @@ from tollbar.core.patterns import is_like
 from tollbar.core.stats import FEWEST_BLOCKS
 from tollbar.decide.candidates import PROVIDER, Nearby, nearby
 from tollbar.decide.choose.words import Answered, answer
-from tollbar.decide.choosing import Candidate, Choosing, Wanted, chosen, turned_on, wanted
+from tollbar.decide.choosing import Choosing, chosen
 from tollbar.decide.choosing import choose as choose_from
+from tollbar.decide.rulings import Candidate, Wanted, turned_on, wanted
 from tollbar.report import terminal
 from tollbar.results import Run, StudyRun
 from tollbar.study import Question

@@ -37,7 +37,7 @@ from tollbar.results import Run
 from tollbar.study import Study, plan
 
 if TYPE_CHECKING:
-    from tollbar.decide.price.pricing import Pricing
+    from tollbar.decide.price.priced import Pricing
     from tollbar.report.document.form import Document
 
 DEFAULT_FOR = "20 s"

@@ -13,7 +13,7 @@ from tollbar.report.blocks import Boxed, Brief, Commands, Items, Paragraph, Sect
 
 if TYPE_CHECKING:
     from tollbar.catalog.policies import Except
-    from tollbar.decide.choosing import Reason
+    from tollbar.decide.rulings import Reason
     from tollbar.report.page import Page
 
 __all__ = ["ended_words", "excepted_words", "page_of", "reason_words"]

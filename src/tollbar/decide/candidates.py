@@ -15,7 +15,7 @@ from itertools import combinations, product
 from tollbar.catalog.families import Setting, Standing, Value, at_defaults, is_answer, is_default
 from tollbar.catalog.policies import Ruling
 from tollbar.core.patterns import is_like
-from tollbar.decide.choosing import Candidate, Wanted, candidate, lacks, turned_on
+from tollbar.decide.rulings import Candidate, Wanted, candidate, lacks, turned_on
 
 # Largest number of settings in which a cell may differ from the nearest one that meets what is wanted.
 MOST_APART = 2

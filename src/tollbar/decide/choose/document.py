@@ -9,7 +9,8 @@ from typing import Annotated, NamedTuple
 from tollbar.analysis import Toll
 from tollbar.catalog.policies import Policy
 from tollbar.decide.choose.words import Answered, contradictions
-from tollbar.decide.choosing import Candidate, Choosing, Rank
+from tollbar.decide.choosing import Choosing, Rank
+from tollbar.decide.rulings import Candidate
 from tollbar.report.blocks import Brief
 from tollbar.report.document.form import Document, Form, Number, Source, Values, high_of, low_of, of, within
 

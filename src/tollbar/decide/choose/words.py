@@ -13,7 +13,8 @@ from tollbar.catalog.families import Degree, Standing
 from tollbar.catalog.policies import Contradiction, Policy, Rule, Ruling
 from tollbar.core.words import capitalised, counted, enumeration, few, left_out, more
 from tollbar.decide.answers import ended_words, excepted_words
-from tollbar.decide.choosing import Candidate, Choosing, Reason, Wanted, lacks
+from tollbar.decide.choosing import Choosing
+from tollbar.decide.rulings import Candidate, Reason, Wanted, lacks
 from tollbar.report.blocks import Brief, Column, Listing, Table, TableCell, numbers, texts
 from tollbar.report.coordinates import Form, named_value, value_words
 from tollbar.report.costs import COST_WORDS

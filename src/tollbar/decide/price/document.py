@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from tollbar.catalog.policies import Ruling
-from tollbar.decide.price.pricing import Priced, Pricing
+from tollbar.decide.price.priced import Priced, Pricing
 from tollbar.decide.price.unmeasured import CHOICE
 from tollbar.report.document.form import Bounded, Document, Form, Number, Values, of, within
 

@@ -12,9 +12,10 @@ from tollbar.catalog.families import Family, Value, at_defaults, cells_of
 from tollbar.catalog.policies import STANDINGS, Ruling
 from tollbar.core.moments import quickness_of
 from tollbar.decide.candidates import PROVIDER
-from tollbar.decide.choosing import Candidate, Choosing, Wanted, candidate, choose, ranked
+from tollbar.decide.choosing import Choosing, choose, ranked
 from tollbar.decide.price import platforms
 from tollbar.decide.price.mapping import AssetUse
+from tollbar.decide.rulings import Candidate, Wanted, candidate
 from tollbar.results import Run, StudyRun
 
 Coordinates = Mapping[str, Value]

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 from tollbar.catalog.policies import Ruling
 from tollbar.decide.answers import reason_words
-from tollbar.decide.choosing import Candidate
+from tollbar.decide.rulings import Candidate
 from tollbar.decide.size.checked import Checked
 from tollbar.decide.size.mix import Part
 from tollbar.decide.size.sized import Sized, SizedTerm

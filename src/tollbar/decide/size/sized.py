@@ -19,7 +19,7 @@ from tollbar.catalog.policies import Policy
 from tollbar.core import machine
 from tollbar.core.errors import TollbarError
 from tollbar.core.stats import Interval, Moments
-from tollbar.decide.choosing import Candidate, Wanted, candidate
+from tollbar.decide.rulings import Candidate, Wanted, candidate
 from tollbar.decide.size.mix import Mix, Part, Term, every_part
 from tollbar.decide.size.summing import Cell, Source, summed
 from tollbar.decide.size.swapping import PLACES, Swap, in_order, swaps

@@ -9,7 +9,7 @@ from tollbar.analysis import Verdict, reach
 from tollbar.analysis.decisions import decide
 from tollbar.catalog.families import OF_A_LOAD, Standing, Value
 from tollbar.core.stats import Interval
-from tollbar.decide.choosing import Candidate, Wanted, candidate, ruled_on
+from tollbar.decide.rulings import Candidate, Wanted, candidate, ruled_on
 from tollbar.decide.size.mix import RESUMPTION, Term
 from tollbar.decide.size.summing import Cell, summed
 from tollbar.results import Row

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tollbar.catalog.families import Choice, Family, Standing
 from tollbar.catalog.libraries import Provider
 from tollbar.core.machine import Limits
-from tollbar.decide.choosing import Candidate, Wanted
+from tollbar.decide.rulings import Candidate, Wanted
 from tollbar.decide.tune.algorithms import Parameters
 from tollbar.decide.tune.attackers import Guesses
 from tollbar.decide.tune.together import Elapsed

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Annotated, NamedTuple
 
 from tollbar.decide.answers import reason_words
-from tollbar.decide.choosing import Candidate
+from tollbar.decide.rulings import Candidate
 from tollbar.decide.tune import Asked, Tuning, pasted
 from tollbar.decide.tune.words import parameter_words, rate_words, tune_answer, was_contended
 from tollbar.report.blocks import Brief

@@ -15,7 +15,7 @@ from tollbar.core import machine, units
 from tollbar.core.errors import TollbarError, unknown
 from tollbar.core.records import Outcome
 from tollbar.core.runner import Stopped
-from tollbar.decide.choosing import candidate, wanted
+from tollbar.decide.rulings import candidate, wanted
 from tollbar.decide.tune import together
 from tollbar.decide.tune.algorithms import ALGORITHMS, Parameters
 from tollbar.decide.tune.answers import Asked, Measured, Missed, Tuned, Tuning
