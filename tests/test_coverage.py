@@ -24,7 +24,7 @@ from tollbar.lab.measure import rounds
 REPETITIONS = int(os.environ.get("TOLLBAR_REPETITIONS", share.of(40, 400)))
 # Each release has other seeds, because changes that are tried on the same seeds are fitted to them.
 FIRST_SEED = zlib.crc32(__version__.encode()) % 1_000_000 * 1000
-LOOKED_AT = share.of(40, 100)
+LOOKED_AT = share.of(40, 400)
 CONFIDENCE = 0.96
 # Chance, one in a thousand, that one cell alone falls short of 95 % by this much.
 BY_CHANCE = 0.001
@@ -297,8 +297,9 @@ def test_adding_blocks_while_unclear_is_paid_for(ratio: float) -> None:
     print(
         f"×{ratio}, up to three looks: missed {missed / LOOKED_AT:.1%}, called costs or saves {wrong / LOOKED_AT:.1%}"
     )
-    assert 0.05 >= wrong / LOOKED_AT
-    assert 0.07 >= missed / LOOKED_AT
+    # Of 400 runs a true 5 % fails in one of a hundred samples, a true 9 % in six of seven.
+    for found in (wrong, missed):
+        assert math.fsum(_chance(number, LOOKED_AT) for number in range(found, LOOKED_AT + 1)) > 0.01
 
 
 def test_finds_what_is_there() -> None:
