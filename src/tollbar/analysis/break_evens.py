@@ -1,4 +1,4 @@
-"""Break-even points: the share of hits at which a way that must be filled first costs the same as doing without it."""
+"""Break-even points: the share of hits from which a cache, whose misses cost more, pays."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tollbar.results import Row
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """Share from which a way that has to be filled first costs less than doing without it."""
+    """Share of hits from which a cache costs less than working without it."""
 
     setting: str
     row: Row
-    """Cell that does without it."""
+    """Cell without the cache."""
     line: tuple[Row, ...]
-    """Cells that were measured with it, at several shares."""
+    """Cells with the cache, at several shares."""
     tolls: tuple[Toll, ...]
     """Tolls of these cells against `row`, the least share first."""
     at: Interval | None
     """Share in the setting's unit, at which both cost the same; None if the cost does not fall with the share.
 
-    Beyond the possible values if the way never pays, or always. None, too, if no block has all of them.
+    Outside the possible values if the cache never pays, or always. None, too, if no block has all of these cells.
     """
 
 
 def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:
-    """Return one result for each cell without the way (`breaks_even_with`) and each line of cells compared with it."""
+    """Return one result for each cell without a cache (`breaks_even_with`) and each line of cells compared with it."""
     return tuple(
         BreakEven(
             name,
@@ -47,7 +47,7 @@ def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:
 
 
 def _lines(ledger: Ledger, name: str, without: dict[str, object]) -> Iterator[tuple[Row, tuple[Row, ...]]]:
-    """Yield each measured cell without the way, with each line of comparable cells that have it.
+    """Yield each measured cell without the cache, with each line of comparable cells that have it.
 
     The cells of a line differ from the cell only in the values of `without`, and from each other only in the setting.
     """

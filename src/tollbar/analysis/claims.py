@@ -120,7 +120,7 @@ def _tolerated(published: float, margin: float) -> tuple[float, float]:
 def judge_order(ratio: Interval, order: str, margin: float) -> ClaimVerdict:
     """Return the verdict on a claim that gives only an order: which of the two has `more` or `less`.
 
-    The claim gives no amount, so any interval beyond one is *still true*. An interval within `margin` of one is
+    The claim gives no amount, so any interval beyond one is *still true*. Another interval within `margin` of one is
     *smaller*.
     """
     if order == "less":
@@ -302,7 +302,7 @@ def _too_few(of: Row, over: Row, ratio: Interval, ledger: Ledger) -> str:
 def widened(ratio: Interval, floor: float) -> Interval:
     """Return the interval for a claim's verdict: never narrower than the noise floor on either side of the estimate.
 
-    A border nearer to the estimate than the A/A pairs came to one cannot be distinguished from it.
+    A border nearer to the estimate than noise may reach cannot be distinguished from it.
     """
     low, high = min(ratio.low, ratio.estimate / floor), max(ratio.high, ratio.estimate * floor)
     return replace(ratio, low=low, high=high)

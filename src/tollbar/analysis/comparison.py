@@ -1,4 +1,4 @@
-"""Comparison of two runs: changes that exceed what either interval leaves open."""
+"""Comparison of two runs: the change of each ratio and cost, with the uncertainty of both intervals."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Comparison:
 
     @property
     def noisy(self) -> int:
-        """Number of ratios compared noisy, because a core was not quiet enough in one of the runs."""
+        """Number of ratios compared over all samples, because a core was not quiet enough in one of the runs."""
         return sum(pair.one is not None and pair.one.moments is Moments.ALL for pair in self.pairs)
 
     @property
@@ -194,7 +194,7 @@ def compare(
 
     Only equal things are compared: studies of one question, family, cost and load, choices with the same parameters,
     and ratios to the same baseline. Raises TollbarError if no row of both runs can be compared, or if they were not
-    measured in the same way. A row that one run has and could not measure counts as in both.
+    measured in the same way. A planned row that one run could not measure counts as in both.
     """
     method.refuse_mixed((one.run.method, other.run.method), across_methods=across_methods)
     mine_at, theirs_at = one.run.nodes, other.run.nodes

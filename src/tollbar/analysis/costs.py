@@ -66,7 +66,10 @@ class Costs(Visited):
         return self._best(rows, found) if moments is None else found(moments)
 
     def ratio_of_sums(self, rows: Sequence[Row], above: Sequence[float], below: Sequence[float]) -> Interval | None:
-        """Return one weighted sum of these cells' costs over another; None as for `added`."""
+        """Return one weighted sum of these cells' costs over another.
+
+        None as for `added`, or if a sum is not above zero.
+        """
         of = [self.visits(row) for row in rows]
         found = partial(stats.ratio_of_sums, of, above, below, confidence=self.confidence)
         return self._best(rows, found)
@@ -122,5 +125,5 @@ class Costs(Visited):
 
 
 def _by_design(row: Row, against: Row) -> float:
-    """Return the variance of a ratio's logarithm in one trial's; a baseline measured twice adds half of one."""
+    """Return the variance of a ratio's logarithm, in units of one trial's: a baseline measured twice adds a half."""
     return 1.5 if against.repeats and row.key != against.key else 2.0

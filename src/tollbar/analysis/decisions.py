@@ -16,8 +16,8 @@ _HOPELESS = 50
 # Least error of one look: from the fiftieth on a double cannot distinguish a smaller error from zero, and all such
 # looks together spend less than 1e-10.
 _LEAST_ERROR = 2.0**-52
-# The first look, as a rule the only one, gets this share of the error of all looks: six blocks support it as they do
-# 95 %, and its intervals are a twentieth wider.
+# The first look is usually the only one, so it gets this share of the error of all looks. With many blocks its
+# intervals of 96 % are a twentieth wider than those of 95 %.
 _FIRST_LOOK = 0.80
 
 
@@ -102,7 +102,7 @@ def suffers(ratio: Interval, all_samples: Interval | None, terms: Terms) -> Lite
 
 
 def jointly(ratio: Interval, comparisons: int) -> Interval:
-    """Return the interval of one of `comparisons` ratios: jointly they miss no oftener than one ratio did.
+    """Return the interval of one of `comparisons` ratios: jointly they miss no more often than one ratio did.
 
     Bonferroni: each has the allowed error divided by their number. Intervals are Student's over blocks, in logarithms,
     so that it is wider by the ratio of the two quantiles.

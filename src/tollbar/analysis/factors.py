@@ -35,7 +35,10 @@ class FactorPart:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Changes by the first of two factors, as ratios to the cost without either; minus one, the parts add up."""
+    """Changes by the first of two factors, as ratios to the cost without either.
+
+    Less one, `alike` and `rest` add up to `whole`.
+    """
 
     whole: Interval
     """Whole change by the first factor, without the second."""

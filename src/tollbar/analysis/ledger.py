@@ -101,11 +101,10 @@ class Ledger(Costs):
         )
 
     def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
-        """Return the A/A pairs that bound the noise in a ratio of these cells: their baselines', and those of their
-        kind.
+        """Return the A/A pair that bounds the noise in a ratio of these cells, by cells with the same baselines.
 
-        If there are several, returns the pairs whose interval reaches furthest from one; if these cells have none, the
-        study's own. Counted quantities are exact on any machine.
+        If there are several, returns the pair whose interval reaches furthest from one; if there is none, that of the
+        whole study. Counted quantities are exact on any machine.
         """
         if self._is_counted(what):
             return _EXACT

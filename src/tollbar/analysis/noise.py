@@ -10,7 +10,7 @@ from tollbar.core.stats import Interval
 from tollbar.results import Row
 
 # Highest probability that chance alone puts this number of A/A pairs apart, with intervals as wide as they should be.
-# The warning reports a fault of the lab, which must not happen by chance in one study of twenty.
+# The warning names a fault of the lab, so chance must cause it in far fewer than one study of twenty.
 _BY_CHANCE = 0.01
 
 
@@ -21,14 +21,14 @@ def repeats(ledger: Ledger) -> tuple[tuple[Row, Interval], ...]:
 
 
 def worst_noise(ledger: Ledger) -> Interval | None:
-    """Return a study's A/A pairs that came out furthest apart; None if nothing was measured twice."""
+    """Return the A/A pair of a study whose ratio is furthest from one; None if nothing was measured twice."""
     return max(ledger.noises(ledger.repeated), key=apart, default=None)
 
 
 def repeats_apart(ledger: Ledger) -> tuple[int, int] | None:
     """Return the number of A/A pairs whose intervals exclude one, and that of all pairs; None if chance explains it.
 
-    One in twenty may exclude it by chance. Too many are one pair that excludes it when the error is shared among all,
+    At 96 % one in 25 excludes it by chance. Too many are one pair that excludes it when the error is shared among all,
     or a number that chance would make in less than one study of a hundred.
     """
     repeated = [row for row in ledger.repeated if ledger.noises([row])]

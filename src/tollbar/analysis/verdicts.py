@@ -33,7 +33,7 @@ class Toll:
     """Other cell, most often the baseline; the cell itself if it is a baseline or has none."""
     metric: str
     ratio: Interval | None = None
-    """Ratio of the quiet costs."""
+    """Ratio of the quiet costs, or of all samples if too few are quiet."""
     all_samples: Interval | None = None
     """Ratio over all samples, noisy ones included, paired within rounds."""
     difference: float | None = None

@@ -1,6 +1,6 @@
 """Shared variances: the ratios of one study share degrees of freedom (Smyth 2004, moderated t).
 
-With four blocks a variance has three degrees of freedom, for which Student's quantile is half as large again as the
+With four blocks a variance has three degrees of freedom, for which Student's quantile is two thirds larger than the
 normal one. Rows of one study are measured in the same way, so their variances are similar: they are treated as draws
 from one scaled inverse chi-square law. Its scale and degrees of freedom are estimated from the rows.
 """

@@ -44,7 +44,7 @@ class Interval:
     high: float
     confidence: float
     n: int
-    """Number of independent blocks."""
+    """Number of blocks; in a ratio, of the side with fewer."""
     moments: Moments = Moments.QUIET
     freedom: float = math.inf
     """Degrees of freedom of the Student's distribution in use."""
@@ -56,12 +56,12 @@ class Interval:
 
     @property
     def is_bounded(self) -> bool:
-        """True if there were enough blocks for an interval: at least `FEWEST_BLOCKS`."""
+        """True if the interval has an upper end: fewer than `FEWEST_BLOCKS` blocks give none."""
         return math.isfinite(self.high)
 
     @property
     def half_width(self) -> float:
-        """Half of the interval, as a share of the estimate."""
+        """Half of the interval on the logarithm, as a share: 0.02 for ± 2 %."""
         return math.sqrt(self.high / self.low) - 1 if self.is_bounded and self.low > 0 else math.inf
 
     @property
@@ -96,7 +96,7 @@ class Visit:
     def amounts(self, moments: Moments) -> np.ndarray:
         """Return for each chunk the amount spent, the number of operations, and its weight in its block.
 
-        Quiet chunks weigh as many as their operations, because a slice has a tenth of a chunk's. With all samples, each
+        A quiet chunk weighs as many as its operations, because a slice has a tenth of a chunk's. With all samples, each
         round counts as one operation at its mean cost, shared by the slices of a chunk. A chunk that ends by time has
         more operations in quick moments, and one long operation has not, so weights by operations would differ between
         the sides of a ratio. In addition, chunks that others disturbed have no slices.
@@ -151,8 +151,9 @@ def ratio(
 ) -> Interval | None:
     """Return the first mean cost over the second; None if one of them has none in these moments.
 
-    Paired within rounds, if the two met in at least half of the blocks of the side with fewer blocks. Otherwise all
-    that each has is compared, and each block is left out of both sides at once.
+    Paired within rounds, if the two met in at least half of the blocks of the side with fewer blocks, and in
+    `FEWEST_BLOCKS` if that side has as many. Otherwise all rounds of each are compared, and each block is left out of
+    both sides at once.
     """
     apart = _by_block(of, moments), _by_block(over, moments)
     paired = _paired(of, over, moments)
@@ -182,7 +183,7 @@ def ratio_of_sums(
 ) -> Interval | None:
     """Return one weighted sum of mean costs over another, over the blocks that all have.
 
-    None without such a block, or if a sum without some block is not above zero.
+    None without such a block, or if a sum is not above zero; unbounded if a sum without some block is not.
     """
     sides = _together(of, moments)
     weights = np.array([above, below])
@@ -225,7 +226,7 @@ def crossing(
 
 
 def best(quiet: Interval | None, noisy: Interval | None) -> Interval | None:
-    """Return the quiet interval if it has enough blocks, else the noisy one if that has enough."""
+    """Return the quiet interval, or the noisy one if only that has enough blocks or there is no quiet one."""
     if quiet is None or (not quiet.is_bounded and noisy is not None and noisy.is_bounded):
         return noisy
     return quiet
@@ -372,7 +373,7 @@ def _interval(
 
 # With a correlation of 0.7 between neighbours, 96 % intervals of costs cover in 90 % of cases with these two at four or
 # six blocks and in 94 to 98 % at nine to 24, and in 65 to 80 % without. With independent blocks, intervals are a
-# quarter to twice as wide.
+# quarter wider, or up to twice as wide.
 _FEWEST_INDEPENDENT = 4.0
 _MOST_ALIKE = 0.9
 

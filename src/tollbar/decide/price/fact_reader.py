@@ -85,7 +85,7 @@ class FactReader:
         self._compare_sets()
 
     def _is_label(self, texts: Mapping[str, str], read: Mapping[str, Name]) -> bool:
-        """Return true if the name is an arbitrary label, and the object identifier or the family decides."""
+        """Return whether the name is an arbitrary label, so that the object identifier or the family decides."""
         if "name" not in read or not read["name"].left:
             return False
         name = read["name"]
@@ -218,7 +218,7 @@ class FactReader:
 # scrypt's cost as its power of two: `ln=17`.
 _LOGARITHM = "log2-n"
 _MOST_POWER = 32
-# A tag of more has bits.
+# Larger sizes of a tag are bits.
 _MOST_OCTETS = 16
 _BY_CURVE = frozenset({"ec", "ecdsa", "ecdh", "ecgdsa", "mqv", "ecies"})
 # The bits of fields; other numbers are a curve's own, as in `Oakley 3` and `Curve1174`.

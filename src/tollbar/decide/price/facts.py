@@ -1,4 +1,4 @@
-"""The facts that the texts of an asset give, fact by fact."""
+"""Facts of an asset, read from its texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SEVERAL = "use"
 
 
 class Facts:
-    """The facts that the texts of an asset give."""
+    """Facts that the texts of an asset give."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         read = FactReader(texts)
@@ -34,7 +34,7 @@ class Facts:
 
     @property
     def key(self) -> str:
-        """Return the text of all facts that decide the choice of an asset, and of the name in a reason."""
+        """Text of all facts that decide the choice of an asset, and of the name in a reason."""
         return repr((self.found, self.left, self.unknown_oid, self.primitive, self._written, self.levels))
 
     def of(self, facts: Mapping[str, object]) -> Mapping[str, str]:
@@ -45,7 +45,7 @@ class Facts:
         return fits(row.where, self.of(row.where))
 
     def contradiction(self, facts: Sequence[str]) -> str | None:
-        """Return the sentence about two properties that give different values; None: there are none such."""
+        """Return the sentence about two properties that give different values; None if there are none."""
         for name in facts:
             found = self.found.get(name, {})
             if len(found) > 1 and name != _SEVERAL:
@@ -57,11 +57,11 @@ class Facts:
         return None
 
     def filled(self, template: str) -> str | None:
-        """Return the template with facts in it; None where one of them is not known."""
+        """Return the template with facts in it; None if one of them is not known."""
         return template.format_map(self.values) if all(name in self.values for name in fields(template)) else None
 
     def left_over(self, row: Row) -> str | None:
-        """Return the sentence about a part of a name that the choice does not account for; None: all parts are."""
+        """Return the sentence about a part of a name that the choice does not account for; None if there is none."""
         if self.left:
             return _unknown(*self.left[0])
         templates = (*row.choices, *(one for some in row.settings.values() for one in some))
@@ -74,7 +74,7 @@ class Facts:
         return None
 
     def cut_tag(self) -> str | None:
-        """Return the sentence about a tag that is shorter than the measured one; None: it is whole."""
+        """Return the sentence about a tag that is shorter than the measured one; None if it is whole."""
         tag, of_hash = self.values.get("tag"), self.values.get(DIGEST, "").rpartition("-")[2]
         whole = {"1": "160", "md5": "128"}.get(of_hash, of_hash) if self.values.get(ALGORITHM) == "hmac" else "128"
         is_tagged = (self.values.get(ALGORITHM) == "hmac" and whole) or self.values.get("mode") in ("gcm", "ccm")
@@ -86,7 +86,7 @@ class Facts:
         )
 
     def negated(self) -> str | None:
-        """Return the sentence about a word by which the asset may be one without a part of its name; None: none is."""
+        """Return the sentence about an unknown word such as `without`, which may negate a part of the name, or None."""
         if not {ALGORITHM, DIGEST} & self.values.keys():
             return None
         found = ((property_, word) for property_, word in self.left if word.lower() in _NEGATIONS)
@@ -106,12 +106,12 @@ class Facts:
 
     @property
     def is_alone(self) -> bool:
-        """Return true if an algorithm or a hash is known by its own name alone."""
+        """True if no row of the table maps the algorithm to choices."""
         algorithm = self.values.get(ALGORITHM, "")
         return not any(algorithm in row.where.get(ALGORITHM, ()) for row in table().choice if row.choices and algorithm)
 
     def may_be_judged(self, families: Mapping[str, Family]) -> bool:
-        """Return whether Tollbar has the algorithm, or at least a judgement of it."""
+        """Return False for an algorithm of a known family that has neither a choice nor a judgement."""
         algorithm = self.values.get(ALGORITHM, "")
         family = _FAMILIES.get(names.class_of(algorithm), "")
         known = families.get(family)
@@ -120,7 +120,7 @@ class Facts:
         return unmeasured.find(known, unmeasured.CHOICE, algorithm) is not None
 
     def absent(self) -> str:
-        """Return the sentence about an algorithm that is known, and that Tollbar does not have."""
+        """Return the sentence about a known algorithm that is not among Tollbar's choices."""
         digest = "" if ALGORITHM in self.values else self.values.get(DIGEST, "")
         is_written = digest in ("", *names.read(self._written).values(DIGEST)) or digest in table().hash_families
         written = shown(self._written) if is_written or names.read(self._written).left else digest

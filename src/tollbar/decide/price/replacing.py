@@ -46,7 +46,7 @@ class FamilyOffer:
 
     @cached_property
     def qualifying(self) -> tuple[str, ...]:
-        """Choices that meet the policies with some values of their settings, in the best standing first."""
+        """Choices that meet the policies with some values of their settings, best standing first."""
         family = self.wanted.family
         deciding = {name: ("*",) for name, one in family.settings.items() if one.about and one.values}
         best_first = sorted(
@@ -104,7 +104,7 @@ class _MeasuredStudy:
         return choose(self.wanted, self.study_run, {}, known)
 
     def places(self, use: AssetUse, platform: str | None) -> Iterator[StudyPlace]:
-        """Return those in which something that meets the policies, and that the platform has, was measured."""
+        """Yield the places in which a choice that meets the policies, and that the platform has, was measured."""
         family = self.wanted.family
         for choosing in self._chosen:
             measured = [

@@ -30,7 +30,7 @@ from tollbar.results import Row, Run, StudyRun
 
 @dataclass(frozen=True)
 class Asked:
-    """A term, to be asked for at a rate."""
+    """Term to request at the mix's rate."""
 
     name: str
     """Name of the study."""
@@ -38,7 +38,7 @@ class Asked:
     cells: tuple[Part, ...]
     """Cell of all connections together, and the cell that is subtracted."""
     words: tuple[str, ...]
-    """These in words of `tollbar ask`."""
+    """Cells in words of `tollbar ask`."""
 
 
 class Sides(NamedTuple):
@@ -64,7 +64,7 @@ class CheckedTerm:
 
 @dataclass(frozen=True)
 class Checked:
-    """Both sides of those terms that could be run."""
+    """Predictions of all terms, with the measurements of those that a load client can request."""
 
     run: Run
     terms: tuple[CheckedTerm, ...]
@@ -86,7 +86,7 @@ _ELSEWHERE: Mapping[str, tuple[str, str]] = {
 
 
 def refuse_elsewhere(sized: Sized, here: Mapping[str, Any], option: str = "--check") -> None:
-    """Raise TollbarError where costs of this machine, by its fingerprint, do not go with the runs that were sized.
+    """Raise TollbarError if costs of this machine, by its fingerprint, cannot be added to the runs that were sized.
 
     They are of another machine, or a part of a server was on a machine of its own: an option that measures has all
     parts on this one.

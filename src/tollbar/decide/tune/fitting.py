@@ -38,7 +38,7 @@ MOST_CONFIRMATIONS = 3
 # Other programs at work make a hash take longer: up to twice as long where they want each core that hashes want.
 BUSY = 2.0
 NEVER_AGAIN = "whatever fitted took too long when it was measured again; measure while other programs rest"
-# Nothing that authorities disallow is proposed. bcrypt is deprecated at any cost, and who has it must still set that.
+# Nothing that authorities disallow is proposed. bcrypt is deprecated at any cost, and its users must still set one.
 LEAST_STANDING = Standing.DEPRECATED
 
 
@@ -98,7 +98,7 @@ def tune(asked: Asked) -> Iterator[Tuned | Missed]:
 
 
 def of(asked: Asked, found: Iterable[Tuned | Missed]) -> Tuning:
-    """Return the sorted results."""
+    """Return the results, the proposals in order of an attacker's published guesses, fewest first."""
     all_of_it = list(found)
     tuned = sorted((one for one in all_of_it if isinstance(one, Tuned)), key=_guessed)
     missed = tuple(one for one in all_of_it if isinstance(one, Missed))
@@ -187,8 +187,8 @@ def _confirmations(
 ) -> list[Measured]:
     """Return repeated measurements with fresh processes, the best fit first, then a step less work each time.
 
-    The search ends at a measurement that fits, which is too short more often than too long; nothing selects the
-    repetition. The last of these is the answer, or does not fit because no less work is allowed or the tries are used
+    The search selects a measurement that fits, so it is too short more often than too long; nothing selects a
+    repetition. The last repetition is the answer, or does not fit because no less work is allowed or the tries are used
     up.
     """
     found: list[Measured] = []

@@ -201,7 +201,7 @@ def _row(change: Change) -> list[TableCell]:
 
 
 def cost_of(study: StudyJudgement, row: Row) -> float | None:
-    """Nanoseconds per operation, quiet where its core was quiet."""
+    """Return the nanoseconds per operation, quiet if its core was quiet; None if not measured."""
     wanted = study.about.measure.cost
     found = (m for m in study.measurements if m.row.key == row.key and m.metric == wanted and m.component is None)
     return next((one.value for one in found), None)
