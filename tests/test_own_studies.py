@@ -62,7 +62,7 @@ def test_the_reference_has_each_default(key: str) -> None:
     default, said = KEYS[key], ROWS[key]
     written = re.match(r"`(.*?)`", said)
     if default is PydanticUndefined:
-        assert said == "none: it must be there"
+        assert said == "required"
     elif isinstance(default, Strict):
         assert said == "its own defaults"
     elif default in (None, (), {}):
