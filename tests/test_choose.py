@@ -13,8 +13,9 @@ from test_choosing import COSTS, digests, noisy
 from tollbar.catalog.policies import Ruling, with_edition
 from tollbar.decide.answers import page_of
 from tollbar.decide.candidates import nearby
+from tollbar.decide.choose.answered import Answered
 from tollbar.decide.choose.document import made
-from tollbar.decide.choose.words import Answered, answer
+from tollbar.decide.choose.words import answer
 from tollbar.decide.choosing import choose
 from tollbar.decide.rulings import Candidate, Wanted
 from tollbar.report.numbers import NOISY
@@ -35,9 +36,13 @@ def text_of(brief: Brief) -> str:
     return "\n".join(parts)
 
 
-def test_the_answer_names_the_cheapest_that_qualifies_and_why_others_do_not() -> None:
+def test_the_answer_names_the_default_and_why_others_do_not_qualify() -> None:
     found, brief = answered(asked("digest", "asvs-level-2"))
-    assert brief.headline.startswith("blake3 costs least of the 4 that qualify and were measured: ")
+    assert brief.headline.startswith("SHA-256 (recommended, 128 bits): ")
+    assert "1 of the 3 other qualifying options costs less than it; this run cannot distinguish it" in brief.headline
+    (place,) = made(found, brief).places
+    assert place.answer is not None
+    assert ("sha-256", []) == (place.answer.choice, place.gives_up)
     qualifying, refused = brief.listings[:2]
     assert ["1", "2", "", "4", "–"] == [row[0].says for row in qualifying.tables[0].rows]
     assert {"md5", "sha-224"} == {row[0].says for row in refused.tables[0].rows}
@@ -73,7 +78,7 @@ def test_a_cost_is_called_by_whose_it_is() -> None:
     of = digests()
     served = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="server-cpu")))
     want = asked("digest")
-    assert "of server CPU an operation" in answer(Answered(want, choose(want, served, {}), (), "from a run")).headline
+    assert "of server CPU a hash" in answer(Answered(want, choose(want, served, {}), (), "from a run")).headline
 
 
 def test_bad_standing_never_qualifies_whatever_a_policy_says() -> None:
@@ -108,8 +113,12 @@ until = 2027-06-30
 def test_an_exception_that_carries_a_cell_is_said(tmp_path: Path) -> None:
     (path := tmp_path / "ours-2026.toml").write_text(OURS + EXCEPT)
     found, brief = answered(asked("digest", str(path)))
-    assert brief.headline.startswith("blake3 costs least of the 2 that qualify")
-    assert brief.headline.endswith("; it qualifies by an exception, until 2027-06-30.")
+    assert "sha-256 is not approved (ours-2026: 1.1). The other qualifying option costs less than it." in brief.headline
+    (place,) = choose(asked("digest", str(path)), digests(), {})
+    alone = replace(place, priced=tuple(one for one in place.priced if one.coordinates["choice"] == "blake3"))
+    carried = answer(replace(found, places=[alone])).headline
+    assert carried.startswith("BLAKE3 (acceptable): ")
+    assert "It qualifies by an exception, until 2027-06-30." in carried
     expected = "excepted from ours-2026 one until 2027-06-30: moved with release 9 (blake3 is not approved)"
     assert expected in text_of(brief)
     assert "ours-2026: `one`, 1.1." in text_of(brief)
@@ -206,4 +215,5 @@ def test_a_policy_of_ones_own_counts_as_those_that_ship(tmp_path: Path) -> None:
     path = tmp_path / "ours-2026.toml"
     path.write_text(OURS)
     _, brief = answered(asked("digest", str(path)))
-    assert brief.headline.startswith("sha3-256 is all that qualifies: ")
+    assert brief.headline.startswith("SHA3-256 (recommended): ")
+    assert brief.headline.endswith(" It is the only qualifying option measured.")

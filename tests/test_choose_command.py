@@ -41,6 +41,8 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     ),
     "run": (("digest",), {"run": Path("none")}, "not a run"),
     "a run that is measured": (("digest",), {"run": Path("none"), "for_": "20s"}, "which measures nothing"),
+    "an empty trust store": (("tls-client", "no-trust"), {}, "`no-trust` is measured for comparison only"),
+    "no protection": (("digest", "none", "sha-256"), {}, "`none` is measured for comparison only"),
     "a combination": (("tls", "tls-1.2", "key-exchange=x25519mlkem768"), {}, "TLS 1.2 has no hybrid groups"),
     "a policy of other families": (
         ("mac",),

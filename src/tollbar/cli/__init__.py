@@ -19,7 +19,7 @@ from tollbar.core.errors import ExitStatus, TollbarError, interrupts_kept, one_l
 COMMANDS = {
     "run": ("run:run", "Measure studies, judge the result and write a report."),
     "ask": ("ask:ask", "Answer one question in one sentence, without a study file."),
-    "choose": ("choose:choose", "Choose the cheapest option that meets policies and mitigates threats."),
+    "choose": ("choose:choose", "Choose an option that meets policies and mitigates threats."),
     "plan": ("plan:plan", "Print the cells and the estimated time of a run, without measuring."),
     "new": ("new:new", "Write a study file to start from, with a comment for every key."),
     "list": (

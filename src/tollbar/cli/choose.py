@@ -1,4 +1,4 @@
-"""`tollbar choose`: qualifying choices under policies and threats, from the cheapest."""
+"""`tollbar choose`: the choice to take under policies and threats, and the costs of the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from tollbar import study
 from tollbar.analysis import quickness
 from tollbar.catalog import libraries, policies
-from tollbar.catalog.families import Family, Standing, Value
+from tollbar.catalog.families import Family, Standing, Value, is_answer
 from tollbar.catalog.libraries import normal
 from tollbar.cli.answers import (
     DEFAULT_LAYOUT,
@@ -32,7 +32,8 @@ from tollbar.core.errors import ExitStatus, TollbarError, nearest
 from tollbar.core.patterns import is_like
 from tollbar.core.stats import FEWEST_BLOCKS
 from tollbar.decide.candidates import PROVIDER, Nearby, nearby
-from tollbar.decide.choose.words import Answered, answer
+from tollbar.decide.choose.answered import Answered
+from tollbar.decide.choose.words import answer
 from tollbar.decide.choosing import Choosing, chosen
 from tollbar.decide.choosing import choose as choose_from
 from tollbar.decide.rulings import Candidate, Wanted, turned_on, wanted
@@ -65,10 +66,11 @@ def choose(
     runs: RunsFolder = Path("runs"),
     layout: Layout = DEFAULT_LAYOUT,
 ) -> ExitStatus:
-    """Choose the cheapest option that meets policies and mitigates threats.
+    """Choose an option that meets policies and mitigates threats.
 
-    Threats and policies decide which choices qualify, and their costs decide the order. Deprecated and broken choices
-    never qualify. Settings that a policy rules on, or that a threat depends on, are varied unless you give them.
+    Threats and policies decide which choices qualify. The answer is the family's default if it qualifies; then follow
+    what a cheaper choice saves and gives up, and what a stronger one costs. Deprecated and broken choices never
+    qualify. Settings that a policy rules on, or that a threat depends on, are varied unless you give them.
 
     tollbar choose digest --policy asvs-level-2
     tollbar choose tls server=nginx --policy tlsref-intermediate --threat harvest-now-decrypt-later
@@ -100,6 +102,7 @@ def choose(
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)
     policies.refuse_silent(asked.policies, asked.family.name)
     choices = study.choices_of(asked.family, [word for word in words if "=" not in word])
+    _refuse_no_answers(asked.family, choices)
     coordinates = [word for word in words if "=" in word]
     given = _given(asked.family, choices, study.coordinates_of(asked.family, coordinates))
     for one in asked.policies:
@@ -130,6 +133,16 @@ def choose(
 
     show_answer(said, document, layout)  # type: ignore[arg-type]
     return ExitStatus.DONE if found.qualifies else ExitStatus.SOME_FAILED
+
+
+def _refuse_no_answers(family: Family, choices: Sequence[str]) -> None:
+    """Raise TollbarError if a choice is named that is measured for comparison only: without protection, or nobody's."""
+    for name in choices:
+        if name in family.choices and not is_answer(family, name):
+            raise TollbarError(
+                f"`{name}` is measured for comparison only and is never the answer; another choice is needed",
+                hint=f"remove it; its cost is in `tollbar ask {family.name} {name}` with another choice",
+            )
 
 
 def _given(

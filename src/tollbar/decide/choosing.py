@@ -66,6 +66,8 @@ class Choosing:
     """By which study its costs are; None: nothing was measured."""
     cost: Literal["cpu", "server-cpu", "client-cpu"] = "cpu"
     """Whose CPU time they are, as studies name it."""
+    threshold: float = 0.0
+    """Smallest relative difference that its verdicts count."""
 
     @cached_property
     def ranks(self) -> tuple[Rank, ...]:
@@ -88,6 +90,11 @@ class Choosing:
         wider = replace(first, cost=jointly(first.cost, len(self.priced)) if first.cost else None)
         return (replace(found[0], candidates=(wider, *others)), *found[1:])
 
+    @property
+    def cheapest(self) -> Candidate | None:
+        """The qualifying candidate with which the others are compared; None if none was measured."""
+        return self._ranked[0].candidates[0] if self._ranked else None
+
     def _default_first(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
         family = self.wanted.family
         differ = {name for one in candidates for name in one.coordinates if name == "choice" or name in family.settings}
@@ -99,7 +106,7 @@ class Choosing:
 
     def beside_cheapest(self, one: Candidate) -> Toll | None:
         """Return the candidate's toll over the cheapest qualifying candidate; None where either has no cost."""
-        first = self._ranked[0].candidates[0] if self._ranked else None
+        first = self.cheapest
         if first is None or first.row is None or one.row is None or one.cost is None or one.row is first.row:
             return None
         return (self.compare if one.ruling is Ruling.MEETS else self.alone)(one.row, first.row)
@@ -132,6 +139,7 @@ def choose(
             _chosen_of(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], ledger),
             study=study_run.study.name,
             cost=study_run.study.measure.cost,
+            threshold=study_run.study.threshold,
         )
         for where, some in by_place(wanted, rows)
     )

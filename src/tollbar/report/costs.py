@@ -101,8 +101,12 @@ _ONE = {
 
 def each_words(study: StudyJudgement, operation: Value | None) -> str:
     """Return the words behind a cost of one operation: `of CPU a signature`."""
-    one = "an operation" if operation is None else _ONE.get(str(operation), f"per {operation}")
-    return f"of {cost_words(study).cpu} {one}"
+    return f"of {cost_words(study).cpu} {one_words(operation)}"
+
+
+def one_words(operation: Value | None) -> str:
+    """Return one operation in words: `a signature`; `an operation` if it is not known."""
+    return "an operation" if operation is None else _ONE.get(str(operation), f"per {operation}")
 
 
 def sizes_of(study: StudyJudgement, coordinates: Mapping[str, Value]) -> dict[str, Value]:

@@ -334,7 +334,7 @@ def places(study: StudyJudgement) -> Sequence[Place]:
         if row.standing is not Standing.NULL:
             found.setdefault(spot(row, given), []).append(_way(row, cost))
     return [
-        _answered(
+        answered(
             Place(at_spot(given, where), _ranked(ways, pairs), None, is_of_one_choice="choice" in given),
             study.about.family,
             [_way(row, cost) for row in nulls if covers(spot(row, given), where)],
@@ -343,7 +343,7 @@ def places(study: StudyJudgement) -> Sequence[Place]:
     ]
 
 
-def _answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
+def answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
     """Return the place with its answer, and the null choice that shares most coordinates with it."""
     default = family.default
     good = [way for way in place.good if default is None or way.row.choice not in default.never]
@@ -355,8 +355,7 @@ def _answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
     here = default_cell(family, known[0].row.coordinates, names)
     answer = next((way for way in known if is_default(family, way.row.coordinates, names)), None)
     answer = answer or min(known, key=lambda way: (len(given_up(family, way.row.coordinates, here)), _rank(way)))
-    deciding = {name for name, one in family.settings.items() if one.about or name in default.setting}
-    deciding |= set() if place.is_of_one_choice else {"choice"}
+    deciding = of_default(family) - ({"choice"} if place.is_of_one_choice else set())
     wholly = default_cell(family, answer.row.coordinates, deciding)
     if "://" in (answer.row.server or ""):
         # On a server of the user, omitted settings are unknown and give nothing up.
@@ -368,6 +367,12 @@ def _answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
         default=None if is_default(family, answer.row.coordinates, deciding) else wholly,
         gives_up=given_up(family, answer.row.coordinates, wholly),
     )
+
+
+def of_default(family: Family) -> set[str]:
+    """Return the coordinates in which a cell must be its family's default: the choice, and settings that protect."""
+    own = family.default.setting if family.default else {}
+    return {"choice", *(name for name, one in family.settings.items() if one.about or name in own)}
 
 
 def _rank(way: Way) -> int:

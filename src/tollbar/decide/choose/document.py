@@ -8,7 +8,9 @@ from typing import Annotated, NamedTuple
 
 from tollbar.analysis import Toll
 from tollbar.catalog.policies import Policy
-from tollbar.decide.choose.words import Answered, contradictions
+from tollbar.decide.choose.answered import Answered
+from tollbar.decide.choose.headline import Qualifying
+from tollbar.decide.choose.words import contradictions
 from tollbar.decide.choosing import Choosing, Rank
 from tollbar.decide.rulings import Candidate
 from tollbar.report.blocks import Brief
@@ -77,10 +79,20 @@ class RankForm(Form):
     ]
 
 
+def _answer(place: Choosing) -> _Placed | None:
+    return _Placed(place, Qualifying(place, ()).answer) if place.priced else None
+
+
+def _gives_up(place: Choosing) -> Sequence[str]:
+    return Qualifying(place, ()).place.gives_up if place.priced else ()
+
+
 class PlaceForm(Form):
     study: str | None
     where: Values
     cost: str
+    answer: Annotated[CandidateForm | None, of(_answer)]
+    gives_up: Annotated[list[str], of(_gives_up)]
     ranks: Annotated[list[RankForm], of(lambda place: [_PlacedRank(place, one) for one in place.ranks])]
     unpriced: Annotated[list[CandidateForm], _candidates(lambda place: place.unpriced)]
     refused: Annotated[list[CandidateForm], _candidates(lambda place: place.refused)]
@@ -130,8 +142,9 @@ class ChooseDocument(Document):
     costs_from: Annotated[str, of("found.source")]
     """where the costs are from"""
     places: Annotated[list[PlaceForm], of("found.places")]
-    """costs are compared within one place (`where`, in one `study` of a run, of CPU time as `cost` says): what
-    qualifies by `ranks`, each with its `place`; what qualifies without a cost (`unpriced`); what is `refused`, and of
+    """costs are compared within one place (`where`, in one `study` of a run, of CPU time as `cost` says): the `answer`,
+    with the threats that it `gives_up` compared with the family's default; what qualifies by `ranks`, each with its
+    `place`; what qualifies without a cost (`unpriced`); what is `refused`, and of
     what it `cannot_say`; what is `dropping` out by that day; where nothing qualifies, the `nearest`. A candidate has
     its cost in nanoseconds and of which `moments` that is, its ratio to the cheapest that qualifies (`over_cheapest`,
     `verdict`: those of what qualifies hold together), and the rules that it has `broken`, that are `missing` something,

@@ -3,67 +3,36 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
 from tollbar.analysis import Toll, Verdict
 from tollbar.catalog.families import Degree, Standing
 from tollbar.catalog.policies import Contradiction, Policy, Rule, Ruling
-from tollbar.core.words import capitalised, counted, enumeration, few, left_out, more
+from tollbar.core.words import capitalised, enumeration, few, left_out, more
 from tollbar.decide.answers import ended_words, excepted_words
+from tollbar.decide.choose.answered import Answered, all_of, distinguishing, place_name, typed_name
+from tollbar.decide.choose.headline import MOST_NAMES, first_sentences
 from tollbar.decide.choosing import Choosing
 from tollbar.decide.rulings import Candidate, Reason, Wanted, lacks
 from tollbar.report.blocks import Brief, Column, Listing, Table, TableCell, numbers, texts
 from tollbar.report.coordinates import Form, named_value, value_words
-from tollbar.report.costs import COST_WORDS
-from tollbar.report.names import place_of
-from tollbar.report.numbers import NOISY, NOISY_MARK, amount, marked
+from tollbar.report.numbers import NOISY, NOISY_MARK, amount
 from tollbar.report.standings import standing_words
 from tollbar.report.table_cells import has_marks, with_ends
 
 # More would hide the answer; the JSON document has all.
-MOST_PLACES, MOST_ROWS, MOST_NEAREST, MOST_NAMES = 3, 15, 5, 2
+MOST_PLACES, MOST_ROWS, MOST_NEAREST = 3, 15, 5
 MORE = "`--json` has all"
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """Results of `choose` for one question."""
-
-    wanted: Wanted
-    places: Sequence[Choosing]
-    unmeasured: Sequence[Candidate]
-    """Candidates that are judged but were not measured."""
-    source: str
-    """Words for the origin of the costs."""
-    is_of_run: bool = False
-    """True if the costs are from an existing run, which more time cannot extend."""
-    is_unpriced: bool = False
-    """True if no costs were requested."""
-
-    @property
-    def qualifies(self) -> bool:
-        """Return true if any candidate qualifies, measured or not."""
-        return any(one.qualifies for one in self.places) or any(one.ruling is Ruling.MEETS for one in self.unmeasured)
-
-    def candidates(self, names: Sequence[str]) -> Mapping[str, tuple[Choosing | None, Candidate]]:
-        """Return every cell once, by its name, measured ones first: in the first place that has it, or with None."""
-        found: dict[str, tuple[Choosing | None, Candidate]] = {}
-        for place in self.places:
-            for one in _all(place):
-                found.setdefault(_name(self, one, names), (place, one))
-        for one in self.unmeasured:
-            found.setdefault(_name(self, one, names), (None, one))
-        return found
 
 
 def answer(of: Answered) -> Brief:
     """Return the whole answer in the brief form."""
     wanted, places = of.wanted, of.places[:MOST_PLACES]
-    names = _names(of)
-    headline = _headline(of, names)
+    names = distinguishing(of)
+    headline = first_sentences(of, names)
     listings = [
         one
         for one in (
@@ -95,50 +64,13 @@ def _question(wanted: Wanted) -> str:
     under = f" under {enumeration(asked)}" if asked else ""
     against = f" against {enumeration(threats)}" if threats else ""
     on = f" on {wanted.on}" if wanted.on != wanted.today else ""
-    return f"Which {wanted.family.name} qualifies{under}{against}{on}, and costs least?"
-
-
-def _headline(of: Answered, names: Sequence[str]) -> str:
-    if not of.qualifies:
-        return "Nothing qualifies."
-    first = next((one for one in of.places if one.priced), None)
-    found = {name: one for name, (_, one) in of.candidates(names).items() if one.ruling is Ruling.MEETS}
-    if first is None and of.places and not any(place.qualifies for place in of.places):
-        were = "was" if len(found) == 1 else "were"
-        return f"Nothing that was measured qualifies; {enumeration(few([*found], MOST_NAMES))} would, and {were} not."
-    if of.is_unpriced:
-        qualify = "qualifies" if len(found) == 1 else "qualify"
-        return f"Of the cells near what was asked {len(found)} {qualify}; nothing was measured."
-    if first is None:
-        reasons = {one.unmeasured for one in found.values() if one.unmeasured}
-        why = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
-        return f"{counted(len(found), 'choice')} would qualify, and none of them could be measured here{why}."
-    cheapest, *others = first.ranks[0].candidates
-    name = _name(of, cheapest, names)
-    cost = marked(amount(cheapest.cost.estimate), cheapest.cost.is_noisy) if cheapest.cost else ""
-    like = [_name(of, one, names) for one in others]
-    shared = (
-        f"; {enumeration(few(like, MOST_NAMES))} {'is' if len(like) == 1 else 'are'} not told apart from it"
-        if like
-        else ""
-    )
-    count = len(first.priced)
-    has_all = not first.unpriced and not any(one.ruling is Ruling.MEETS for one in of.unmeasured)
-    and_measured = "" if has_all else " and were measured"
-    if count == 1:
-        least = "is all that qualifies" if has_all else "is all that qualifies and was measured"
-    else:
-        least = f"{'is among the cheapest' if like else 'costs least'} of the {count} that qualify{and_measured}"
-    at = f" ({_place(of, first)})" if len(of.places) > 1 else ""
-    until = min((one.excepted.until for one in cheapest.excepted if one.excepted), default=None)
-    by = f"; it qualifies by an exception, until {until}" if until else ""
-    return f"{name} {least}: {cost} of {COST_WORDS[first.cost].cpu} an operation{shared}{at}{by}."
+    return f"Which {wanted.family.name} qualifies{under}{against}{on}, and at what cost?"
 
 
 def _how(of: Answered, names: Sequence[str]) -> Iterator[str]:
     first = of.places[0] if of.places else None
-    every = [one for place in of.places for one in _all(place)]
-    if first is not None and len(of.places) == 1 and (where := _place(of, first)):
+    every = [one for place in of.places for one in all_of(place)]
+    if first is not None and len(of.places) == 1 and (where := place_name(of, first)):
         yield f"Costs are of {where}; {of.source}."
     else:
         yield f"{capitalised(of.source)}."
@@ -166,7 +98,7 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
         ]
         rows += [("–", one) for one in place.unpriced]
         if rows:
-            caption = _place(of, place) if len(of.places) > 1 else ""
+            caption = place_name(of, place) if len(of.places) > 1 else ""
             some = [_row(of, place, one, names, [TableCell(number)]) for number, one in rows[:MOST_ROWS]]
             tables.append(Table(caption, [Column("place"), *_columns(of, names)], _once(some)))
     hidden = [max(0, len(place.qualifies) - MOST_ROWS) for place in places]
@@ -208,7 +140,7 @@ def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Li
         return None
     tables = []
     for place, some in groupby(shown, key=itemgetter(0)):
-        caption = _place(of, place) if place is not None and len(of.places) > 1 else ""
+        caption = place_name(of, place) if place is not None and len(of.places) > 1 else ""
         rows = [_row(of, place, one, names, [], _why(of, one)) for _, one in some]
         tables.append(Table(caption, _columns(of, names), _once(rows)))
     unmeasured = f", {besides} of them not measured" if measured and besides else ""
@@ -275,7 +207,7 @@ def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
     every = [one for _, one in of.candidates(names).values()]
     fewest = min(map(lacks, every), default=None)
     found = [one for one in every if lacks(one) == fewest]
-    said = [f"{_name(of, one, names)}: {_why(of, one)}" for one in found[:MOST_NEAREST]]
+    said = [f"{typed_name(of, one, names)}: {_why(of, one)}" for one in found[:MOST_NEAREST]]
     partly = [
         threat
         for threat, degree in of.wanted.threats.items()
@@ -290,7 +222,7 @@ def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
 
 
 def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
-    found = {_name(of, one, names): _reasons(one) for place in of.places for one in place.dropping}
+    found = {typed_name(of, one, names): _reasons(one) for place in of.places for one in place.dropping}
     if of.wanted.on <= of.wanted.today:
         return None
     title = f"What drops out by {of.wanted.on}"
@@ -337,7 +269,7 @@ def _rule_words(rule: Rule) -> str:
 
 
 def _rules(of: Answered) -> Listing | None:
-    candidates = [*(one for place in of.places for one in _all(place)), *of.unmeasured]
+    candidates = [*(one for place in of.places for one in all_of(place)), *of.unmeasured]
     reasons = [reason for one in candidates for reason in (*one.broken, *one.missing, *one.excepted)]
     said = dict.fromkeys(f"{reason.policy}: {_rule_words(reason.rule)}." for reason in reasons if reason.rule)
     return Listing("The rules that are named", list(said)) if said else None
@@ -356,7 +288,7 @@ def _of_policy(policy: Policy) -> Iterator[str]:
 
 
 def _notes(of: Answered, names: Sequence[str]) -> Iterator[str]:
-    left = [_name(of, one, names) for one in of.unmeasured if one.ruling is Ruling.MEETS]
+    left = [typed_name(of, one, names) for one in of.unmeasured if one.ruling is Ruling.MEETS]
     if left and of.is_of_run:
         some = enumeration(few(left, MOST_NAMES))
         yield f"Not in the run, and would qualify: {some}; without `--run`, what matters is measured."
@@ -366,35 +298,3 @@ def _notes(of: Answered, names: Sequence[str]) -> Iterator[str]:
             " a coordinate that is given makes room for them, and so does `--for`."
         )
     yield "A verdict is of the choice and its settings, by these rules; it is no audit."
-
-
-def _name(of: Answered, one: Candidate, names: Sequence[str]) -> str:
-    at = one.row.shown if one.row else one.coordinates
-    said = [named_value(of.wanted.family, name, at[name], Form.QUESTION) for name in names if name in at]
-    return " · ".join(said)
-
-
-def _place(of: Answered, place: Choosing) -> str:
-    shown: Mapping[str, object] = next((one.row.shown for one in _all(place) if one.row), place.where)
-    at = {name: shown[name] for name in place.where}
-    words = place_of(of.wanted.family, at, at)  # type: ignore[arg-type]
-    # Two studies of a run may ask for the same.
-    several = len({one.study for one in of.places}) > 1
-    return f"{place.study} · {words}" if several else words
-
-
-def _all(place: Choosing) -> Iterable[Candidate]:
-    return (*place.qualifies, *place.refused, *place.unsaid)
-
-
-def _names(of: Answered) -> list[str]:
-    """Return the coordinates that distinguish candidates: the choice, and settings that vary and belong to no place."""
-    every = [one.coordinates for place in of.places for one in _all(place)]
-    every += [one.coordinates for one in of.unmeasured]
-    wheres = {name for place in of.places for name in place.where}
-    found = dict.fromkeys(name for at in every for name in at)
-    return [
-        name
-        for name in ("choice", *(n for n in found if n != "choice"))
-        if name == "choice" or (name not in wheres and len({str(at.get(name)) for at in every if name in at}) > 1)
-    ]

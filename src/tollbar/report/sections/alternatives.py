@@ -13,7 +13,8 @@ from tollbar.report.groups import Way, told_by
 from tollbar.report.names import labels, varying
 from tollbar.report.numbers import amount, ratio_range
 from tollbar.report.sections.against import against_baseline
-from tollbar.report.sections.telling import MOST_STEPS, Telling, times_words
+from tollbar.report.sections.steps import MOST_STEPS, times_words
+from tollbar.report.sections.telling import Telling
 
 # Bars of a small chart.
 MOST_BARS = 5

@@ -23,7 +23,8 @@ from tollbar.report.sections.factors import factor_sentences, told_apart
 from tollbar.report.sections.headline import in_short, line
 from tollbar.report.sections.own_servers import compared
 from tollbar.report.sections.scaling import is_asked, scaling_sentences
-from tollbar.report.sections.telling import MOST_NAMES, Finding, Telling, telling_of
+from tollbar.report.sections.steps import MOST_NAMES
+from tollbar.report.sections.telling import Finding, Telling, telling_of
 from tollbar.report.view import once
 
 # Findings for which an answer has room.

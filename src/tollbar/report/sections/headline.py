@@ -13,7 +13,8 @@ from tollbar.report.groups import Place, cost_metric, real_tolls
 from tollbar.report.names import baseline_words, on_one_core, sizes_of, where_words
 from tollbar.report.numbers import amount, ratio_range
 from tollbar.report.sections.against import against_baseline
-from tollbar.report.sections.telling import MOST_IN_HEADLINE, MOST_NAMES, Finding, Telling, threat_words, with_standing
+from tollbar.report.sections.steps import MOST_NAMES, threat_words, with_standing
+from tollbar.report.sections.telling import MOST_IN_HEADLINE, Finding, Telling
 from tollbar.report.standings import standing_words
 
 
@@ -90,8 +91,7 @@ def _gives_up(telling: Telling, finding: Finding, told: Sequence[Finding]) -> st
     open_ = [threat for threat in place.gives_up if not any(threat in some for some in before)]
     if not open_:
         return ""
-    unlike = "also" if any(before) else f"unlike the default ({telling.default_words(place)}),"
-    return f"; {unlike} open to {threat_words(open_)}"
+    return f"; also open to {threat_words(open_)}" if any(before) else f"; {telling.open_to(place, open_)}"
 
 
 def _next(telling: Telling, finding: Finding) -> list[str]:
@@ -99,16 +99,7 @@ def _next(telling: Telling, finding: Finding) -> list[str]:
     place = finding.places[0]
     if finding.first is None or len(finding.places) > 1 or telling.is_of_many_choices:
         return []
-    best, rest = place.answer, telling.others(place)
-    cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
-    if telling.of_one_standing and len(rest) > 1:
-        return [*cheaper, telling.highest(rest[-1], best)]
-    stronger = [telling.compared(way, best, adds) for way, adds in telling.stronger(place)[:1]]
-    if found := [*dict.fromkeys([*cheaper, *stronger])]:
-        return found
-    if rest or place.others:
-        return [telling.compared([*rest, *place.others][0], best)]
-    return telling.protection(place)
+    return telling.next_ones(place) or telling.protection(place)
 
 
 def _changes(telling: Telling) -> str:

@@ -1,0 +1,262 @@
+"""Sentences that compare the ways of one place with its answer: savings with losses, gains with costs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tollbar.analysis import Toll, Verdict
+from tollbar.catalog.families import Family, Standing, Value, given_up
+from tollbar.core.words import enumeration, quoted
+from tollbar.report.chart import frontier
+from tollbar.report.coordinates import named_value, value_words
+from tollbar.report.groups import Place, Way
+from tollbar.report.numbers import amount, percent, times
+from tollbar.report.standings import STANDINGS, standing_words
+from tollbar.results import Row
+
+# More names than this in one sentence hide the answer: then the least and the greatest represent the rest.
+MOST_NAMES = 3
+# More steps up than this need a table, which the report has.
+MOST_STEPS = 2
+
+
+class Steps(ABC):
+    """Sentences on the ways of a place compared with its answer."""
+
+    noun = "approved option"
+    """Name of one of `Place.good`."""
+
+    def __init__(
+        self,
+        family: Family,
+        threshold: float,
+        rows: Iterable[Row],
+        options: Sequence[str],
+        label: Callable[[Row], str],
+        *,
+        is_of_one_choice: bool = False,
+        of_one_standing: bool = False,
+    ) -> None:
+        self.family, self.threshold = family, threshold
+        self.options, self.label = options, label
+        # If the choice is given, its standing and strength do not belong to the answer.
+        self.is_of_one_choice = is_of_one_choice
+        self.of_one_standing = of_one_standing
+        bits = {row.strength for row in rows if row.standing is not Standing.NULL}
+        self.has_strengths = len(bits - {None}) > 1 and not is_of_one_choice
+
+    @abstractmethod
+    def pair(self, row: Row, best: Row) -> Toll | None:
+        """Return the toll of a cell against its place's answer, as one of the comparisons that the answer rests on."""
+
+    @abstractmethod
+    def differing(self, differ: Mapping[str, Value]) -> str:
+        """Return the coordinates of a way that differ from those of the answer: `with x25519`."""
+
+    def ranked(self, place: Place, name: str, whose: str = "") -> str:
+        """Return the number of ways cheaper than the answer, and the ways that the run cannot distinguish from it."""
+        if len(place.good) == 1:
+            return f"{whose}{name} is the only {self.options_words(1)} measured"
+        less, open_ = self._less(place), self.not_told(place)
+        if not less and not open_:
+            return f"{whose}{name} is the cheapest of {len(place.good)} {self.options_words(len(place.good))}"
+        if less:
+            apart = f"; {self._cannot_distinguish(name, open_)}" if open_ else ""
+            others = len(place.good) - 1
+            of = "the" if others == 1 else f"{len(less)} of the {others}"
+            some = f"{of} other {self.options_words(others)}"
+            return f"{whose}{some} {'costs' if len(less) == 1 else 'cost'} less than {name}{apart}"
+        return f"{whose}{self._order(place, name, open_)}"
+
+    def options_words(self, number: int) -> str:
+        """Return `approved options`: recommended and acceptable ones; `options` where all have one standing."""
+        noun = "option" if self.of_one_standing else self.noun
+        return noun if number == 1 else f"{noun}s"
+
+    def _cannot_distinguish(self, name: str, ways: Sequence[Way]) -> str:
+        return f"this run cannot distinguish {name} from {self._few(ways)}"
+
+    def _order(self, place: Place, name: str, open_: Sequence[Way]) -> str:
+        """Return the answer's place among ways that cost no less: `it has the lowest cost of 4 options; …`."""
+        assert place.answer is not None
+        lower = [way for way in open_ if way.cost < place.answer.cost]
+        of = f"{len(place.good)} {self.options_words(len(place.good))}"
+        if not lower:
+            return f"{name} has the lowest cost of {of}; {self._cannot_distinguish('it', open_)}"
+        # A baseline that is free against a lower cost comes first, though its cost is not the least.
+        if all((pair := self.pair(way.row, place.answer.row)) and pair.verdict is Verdict.FREE for way in lower):
+            return f"{name} costs the same within {percent(self.threshold)} as {self._few(lower)}"
+        return f"no other of {of} is known to cost less than {name}; {self._cannot_distinguish('it', open_)}"
+
+    def others(self, place: Place) -> list[Way]:
+        """Return the ways of `Place.good` other than the answer, the cheapest first."""
+        return [way for way in place.good if way is not place.answer]
+
+    def _less(self, place: Place) -> list[Way]:
+        """Return the recommended or acceptable ways judged to cost less than the answer, the cheapest first."""
+        return [way for way in self.others(place) if self._verdict(way, place) is Verdict.SAVES]
+
+    def costs_more(self, place: Place) -> bool:
+        """Return whether another recommended or acceptable way is judged to cost less than the answer."""
+        return bool(self._less(place))
+
+    def not_told(self, place: Place) -> list[Way]:
+        """Return the recommended or acceptable ways that no verdict separates from the answer."""
+        sure = (Verdict.COSTS, Verdict.SAVES)
+        return [way for way in self.others(place) if self._verdict(way, place) not in sure]
+
+    def _verdict(self, way: Way, place: Place) -> Verdict | None:
+        pair = self.pair(way.row, place.answer.row) if place.answer else None
+        return pair.verdict if pair else None
+
+    def _few(self, ways: Sequence[Way]) -> str:
+        if len(ways) > MOST_NAMES:
+            return f"{len(ways)} of them"
+        return enumeration([quoted(self.label(way.row)) for way in ways])
+
+    def above(self, place: Place) -> list[Way]:
+        """Return the cheapest way of each strength above the answer's, the weakest first."""
+        best = place.answer
+        if not self.has_strengths or best is None or best.row.strength is None:
+            return []
+        found = {(way.row.strength, way.cost): way for way in reversed(place.good) if way.row.strength is not None}
+        above = [found[step] for step in frontier([(bits, cost) for bits, cost in found if bits is not None])]
+        return [way for way in above if (way.row.strength or 0) > best.row.strength]
+
+    def next_ones(self, place: Place) -> list[str]:
+        """Return the losses of a cheaper way and the gains of a stronger one; else the next by cost, if any."""
+        best, rest = place.answer, self.others(place)
+        cheaper = [self.cheaper(place)] if self.cheaper(place) else []
+        if self.of_one_standing and len(rest) > 1:
+            return [*cheaper, self.highest(rest[-1], best)]
+        stronger = [self.compared(way, best, adds) for way, adds in self.stronger(place)[:1]]
+        if found := [*dict.fromkeys([*cheaper, *stronger])]:
+            return found
+        return [self.compared(way, best) for way in [*rest, *place.others][:1]]
+
+    def cheaper(self, place: Place) -> str:
+        """Return the saving of the cheapest approved way and the threats it gives up; empty if none saves."""
+        less = [way for way in self._less(place) if not self._is_for_comparison(way)]
+        if not less or place.answer is None:
+            return ""
+        adds = next((adds for way, adds in self.stronger(place) if way is less[0]), "")
+        return self.with_losses(less[0], place.answer, adds)
+
+    def with_losses(self, way: Way, best: Way, adds: str = "") -> str:
+        """Return a way's cost compared with the answer's, and the threats that a cheaper way gives up."""
+        lost = self.lost(way, best) if (pair := self.pair(way.row, best.row)) and pair.verdict is Verdict.SAVES else ()
+        gives_up = f" and gives up protection against {threat_words(lost)}" if lost else ""
+        return f"{self.compared(way, best, adds)}{gives_up}"
+
+    def _is_for_comparison(self, way: Way) -> bool:
+        """Return whether it is measured for comparison only, as an empty trust store, and is never recommended."""
+        default = self.family.default
+        return default is not None and way.row.choice in default.never
+
+    def stronger(self, place: Place) -> list[tuple[Way, str]]:
+        """Return the ways that add bits, standing or a mitigated threat and give up nothing, each with its gain.
+
+        The cheapest of each gain; at most `MOST_STEPS` that add most, in the order of their costs.
+        """
+        best = place.answer
+        if best is None:
+            return []
+        able = [way for way in self.others(place) if not self.lost(way, best) and not _is_below(way, best)]
+        wanted = {f"{way.row.strength} bits": way for way in [way for way in self.above(place) if way in able][:1]}
+        if best.row.standing is not Standing.RECOMMENDED:
+            wanted |= dict([("recommended", way) for way in able if way.row.standing is Standing.RECOMMENDED][:1])
+        for way in able:
+            for threat in self.lost(best, way):
+                wanted.setdefault(threat, way)
+        adds: dict[str, list[str]] = {}
+        for why, way in wanted.items():
+            adds.setdefault(way.row.key, []).append(why)
+        kept = sorted(adds, key=lambda key: -len(adds[key]))[:MOST_STEPS]
+        return [(way, self._more_of(adds[way.row.key])) for way in able if way.row.key in kept]
+
+    def lost(self, way: Way, best: Way) -> tuple[str, ...]:
+        """Return the threats that one way mitigates less than another."""
+        family = self.family
+        if self.is_of_one_choice or not {way.row.choice, best.row.choice} <= family.choices.keys():
+            return ()
+        return given_up(family, way.row.coordinates, best.row.coordinates)
+
+    def _more_of(self, adds: Sequence[str]) -> str:
+        """Return `256 bits, recommended, against tampering and nonce misuse`."""
+        threats = [why for why in adds if why in self.family.threats]
+        others = [why for why in adds if why not in threats]
+        return ", ".join([*others, *([f"against {threat_words(threats)}"] if threats else [])])
+
+    def open_to(self, place: Place, threats: Sequence[str]) -> str:
+        """Return that the answer leaves threats open which the family's default mitigates."""
+        return f"unlike the default ({self.default_words(place)}), open to {threat_words(threats)}"
+
+    def default_words(self, place: Place) -> str:
+        """Return the default by its difference from the answer: `TLS 1.3`, `x25519mlkem768`; empty where they agree."""
+        if place.default is None or place.answer is None:
+            return ""
+        family, own = self.family, place.answer.row.coordinates
+        differ = {name: value for name, value in place.default.items() if own.get(name) != value}
+        # Settings that only another choice has come with it: count those that both have.
+        there = [name for name in differ if name in own and name != "choice" and family.settings[name].about]
+        choice = [value_words(family, "choice", differ["choice"])] if "choice" in differ else []
+        return ", ".join([*choice, *(named_value(family, name, differ[name]) for name in there)])
+
+    def compared(self, way: Way, best: Way | None, adds: str = "") -> str:
+        """Return `ChaCha20-Poly1305 (256 bits) costs 2 µs more (× 1.24)`; `with x25519mlkem768 it costs …`."""
+        it = "it " if best is not None and way.row.choice == best.row.choice else ""
+        adds = "for comparison only" if self._is_for_comparison(way) else adds
+        return f"{self._named(way, best)}{f' ({adds})' if adds else ''} {it}{self._beside(way, best)}"
+
+    def highest(self, way: Way, best: Way | None) -> str:
+        """Return the comparison of the last way of a place, and whether its cost is the highest there."""
+        highest = ", the highest cost measured" if best is None or way.cost >= best.cost else ""
+        return f"{self.compared(way, best)}{highest}"
+
+    def _beside(self, way: Way, best: Way | None) -> str:
+        """Return the judgement of one way compared with the best; its cost alone without one."""
+        alone = f"costs {amount(way.cost)}"
+        pair = self.pair(way.row, best.row) if best else None
+        if best is None or pair is None:
+            return alone
+        would, saves = ("costs", "saves") if self._is_good(way) else ("would cost", "would save")
+        apart = abs(way.cost - best.cost)
+        # Two costs measured apart may contradict their comparison; then only the ratio is printed.
+        fits = (way.cost > best.cost) is (pair.verdict is Verdict.COSTS)
+        return {
+            Verdict.COSTS: f"{would} {f'{amount(apart)} ' if fits else ''}more{times_words(pair)}",
+            Verdict.SAVES: (f"{saves} {amount(apart)}" if fits else f"{would} less") + times_words(pair),
+            Verdict.FREE: f"{would} the same within {percent(self.threshold)}",
+            Verdict.UNCLEAR: f"{alone} (this run cannot distinguish the two)",
+        }[pair.verdict]
+
+    def _named(self, way: Way, best: Way | None) -> str:
+        """Return the difference from the best way if both have one choice, else the name; with a bad standing."""
+        name = quoted(self.label(way.row))
+        if best is not None and way.row.choice == best.row.choice:
+            differ = {n: v for n, v in way.row.coordinates.items() if n in self.options}
+            name = self.differing({n: v for n, v in differ.items() if best.row.coordinates.get(n) != v}) or name
+        return name if self._is_good(way) else with_standing(name, way.row)
+
+    def _is_good(self, way: Way) -> bool:
+        return way.is_good or self.is_of_one_choice
+
+
+def _is_below(way: Way, best: Way) -> bool:
+    return STANDINGS.index(way.row.standing) > STANDINGS.index(best.row.standing)
+
+
+def threat_words(threats: Sequence[str]) -> str:
+    """Return `tampering and nonce misuse`."""
+    return enumeration([threat.replace("-", " ") for threat in threats])
+
+
+def with_standing(name: str, row: Row) -> str:
+    """Return `md5 (broken)`."""
+    return f"{name} ({standing_words(row.standing)})"
+
+
+def times_words(pair: Toll) -> str:
+    """Return ` (× 1.24)`, if there is a ratio."""
+    return f" ({times(pair.ratio.estimate)})" if pair.ratio else ""
