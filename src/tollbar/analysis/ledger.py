@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from tollbar.analysis.costs import Costs
 from tollbar.analysis.decisions import Terms, apart, decide, more_blocks, reach, suffers
 from tollbar.analysis.verdicts import Toll, Verdict
-from tollbar.analysis.visits import Visits, settled
+from tollbar.analysis.visits import settled
 from tollbar.catalog.families import Family
 from tollbar.core import stats
 from tollbar.core.metrics import METRICS, Metric
 from tollbar.core.moments import Quickness
 from tollbar.core.records import LoadRecord, Outcome, Trial
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.stats import Interval, Moments, Visits
 from tollbar.results import Row
 
 # User metrics are one number a trial, of its throughput phase.
@@ -162,7 +162,7 @@ class Ledger(Costs):
         self, own: Visits, others: Visits, what: Quantity, *, is_even: bool
     ) -> tuple[Interval | None, Interval | None]:
         """Return the two ratios; counted quantities and those of throughput phases exist for all samples only."""
-        if {visit.block for visit in own}.isdisjoint(visit.block for visit in others):
+        if own.blocks.isdisjoint(others.blocks):
             return None, None
         all_samples = stats.ratio(own, others, Moments.ALL, confidence=self.confidence)
         if what.is_noticed or self._is_counted(what) or not is_even or not self.quickness.was_ever_quiet:

@@ -8,11 +8,11 @@ from enum import StrEnum
 from statistics import median
 
 from tollbar.analysis.ledger import Ledger
-from tollbar.analysis.visits import Visits, settled
+from tollbar.analysis.visits import settled
 from tollbar.core import stats
 from tollbar.core.metrics import ALL_SAMPLES, METRICS, Metric
 from tollbar.core.records import CLIENT, Chunks, LoadRecord, Outcome, Trial
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.stats import Interval, Moments, Visits
 from tollbar.results import Row
 from tollbar.study import is_paced
 

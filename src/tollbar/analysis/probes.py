@@ -22,18 +22,26 @@ class Probes:
     """Slowest of the two and of those within the chunk."""
 
 
+Readings = Sequence[float | None]
+"""Nanoseconds of a probe of each chunk; None for a chunk without it."""
+
+
+def ends_of(chunks: Chunks) -> tuple[Readings, Readings]:
+    """Return the probes before and after each chunk."""
+    if not chunks.probes_ns:
+        return [None] * len(chunks), [None] * len(chunks)
+    first, last = chunks.probes_ns[0], chunks.probes_ns[-1]
+    if None in first or None in last:
+        # Some chunks have fewer probes than others: each has its own last one.
+        return [one[0] if one else None for one in chunks.probed], [one[-1] if one else None for one in chunks.probed]
+    return first, last
+
+
 def probes_of(chunks: Chunks) -> Probes:
     """Return the probes of a trial's chunks."""
-    if not chunks.probes_ns:
-        none = np.full(len(chunks), np.nan)
-        return Probes(none, none, none)
-    columns = [np.array(column, float) for column in chunks.probes_ns]
-    first, last = columns[0], columns[-1]
-    if np.isnan(first).any() or np.isnan(last).any():
-        # Some chunks have fewer probes than others: each has its own last one.
-        each = [one or (np.nan,) for one in chunks.probed]
-        first, last = np.array([one[0] for one in each], float), np.array([one[-1] for one in each], float)
-    return Probes(first, last, np.fmax.reduce(columns))
+    first, last = (np.array(ends, float) for ends in ends_of(chunks))
+    within = [np.array(column, float) for column in chunks.probes_ns[1:-1]]
+    return Probes(first, last, np.fmax.reduce([first, last, *within]))
 
 
 def quickness(run: Run, probes_ns: Sequence[float] | None = None) -> Quickness:
@@ -53,7 +61,8 @@ def readings(rows: Iterable[Row]) -> list[float]:
 
     Probes within a long chunk are left out: only its slowest are kept, which do not represent all moments.
     """
-    found = [probes_of(Chunks.of(trial.chunks)) for row in rows for trial in row.all_trials]
-    values = np.concatenate([np.zeros(0), *(side for one in found for side in (one.first_ns, one.last_ns))])
-    each: list[float] = values[~np.isnan(values)].tolist()
-    return each
+    found: list[float] = []
+    for trial in (trial for row in rows for trial in row.all_trials):
+        for ends in ends_of(Chunks.of(trial.chunks)):
+            found += (ns for ns in ends if ns is not None)
+    return found

@@ -12,12 +12,12 @@ from tollbar.analysis.decisions import apart, jointly
 from tollbar.analysis.lattice import lattice
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.noise import repeats_apart
-from tollbar.analysis.probes import probes_of
-from tollbar.analysis.visits import Visits, settled
+from tollbar.analysis.probes import ends_of
+from tollbar.analysis.visits import settled
 from tollbar.core.arrays import np
 from tollbar.core.moments import Known
 from tollbar.core.records import Chunks, LoadRecord, Outcome, Trial
-from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments
+from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, Visits
 from tollbar.core.warming import trend
 from tollbar.results import Row, StudyRun
 
@@ -186,16 +186,23 @@ def _share_of_readings(ledger: Ledger) -> float | None:
     done in one, and a slice is a tenth of a chunk.
     """
     longest_ns = ledger.quickness.longest_quick_ns
-    quick_ns = all_ns = 0.0
-    for row in ledger.rows:
-        for trial in row.all_trials:
-            chunks = Chunks.of(trial.chunks)
-            probes, wall_ns = probes_of(chunks), np.array(chunks.wall_ns, float)
-            counts = ~np.isnan(probes.first_ns) & ~np.array(chunks.made_up, bool)
-            quick = sum((ends_ns <= longest_ns).astype(int) for ends_ns in (probes.first_ns, probes.last_ns))
-            quick_ns += float((quick / 2 * wall_ns)[counts].sum())
-            all_ns += float(wall_ns[counts].sum())
-    return quick_ns / all_ns if all_ns else None
+    before: list[float | None] = []
+    after: list[float | None] = []
+    wall: list[int] = []
+    made_up: list[bool] = []
+    for trial in (trial for row in ledger.rows for trial in row.all_trials):
+        chunks = Chunks.of(trial.chunks)
+        first, last = ends_of(chunks)
+        before += first
+        after += last
+        wall += chunks.wall_ns
+        made_up += chunks.made_up
+    # Whole nanoseconds, so that their sums are exact in any order.
+    first_ns, last_ns, wall_ns = np.array(before, float), np.array(after, float), np.array(wall, float)
+    counts = ~np.isnan(first_ns) & ~np.array(made_up, bool)
+    quick = (first_ns <= longest_ns).astype(int) + (last_ns <= longest_ns)
+    all_ns = float(wall_ns[counts].sum())
+    return float((quick / 2 * wall_ns)[counts].sum()) / all_ns if all_ns else None
 
 
 def _was_never_quiet(row: Row, ledger: Ledger) -> bool:

@@ -15,10 +15,9 @@ from tollbar.core.arrays import np
 from tollbar.core.metrics import BACKGROUND, NETWORK, Metric
 from tollbar.core.moments import Quickness, quickness_of, without_slices
 from tollbar.core.records import Chunks, LoadRecord, Outcome, Trial
-from tollbar.core.stats import Visit
+from tollbar.core.stats import Visit, Visits
 from tollbar.results import Row
 
-Visits = tuple[Visit, ...]
 Amount = Callable[[Trial, Chunks], Sequence[float]]
 """Function that returns the amount of something that each chunk of a trial spent."""
 # Largest difference, in units of `threshold`, between the shares that probes miss in two cells of a ratio. No interval
@@ -73,6 +72,9 @@ class Visited:
         self._told: dict[int, _Told] = {}
         self._visits: dict[str, Visits] = {}
         self._repeats: dict[str, Visits] = {}
+        self._both: dict[str, Visits] = {}
+        # Most trials have the same rounds: two of one array are equal without a look at their values.
+        self._rounds: dict[bytes, np.ndarray] = {}
         self._missed: dict[str, float] = {}
         self.varying: set[str] = set()
         """Keys of the rows requested until now whose chunks vary by themselves: no quiet chunk of them is selected."""
@@ -101,8 +103,13 @@ class Visited:
         """
         is_repeat = row.key == against.key
         own = self.repeats(row) if is_repeat else self.visits(row)
-        others = self.visits(against) if is_repeat else (*self.visits(against), *self.repeats(against))
-        return ((), ()) if {v.block for v in own}.isdisjoint(v.block for v in others) else (own, others)
+        others = self.visits(against) if is_repeat else self._with_repeats(against)
+        return (Visits(), Visits()) if own.blocks.isdisjoint(others.blocks) else (own, others)
+
+    def _with_repeats(self, row: Row) -> Visits:
+        if row.key not in self._both:
+            self._both[row.key] = Visits((*self.visits(row), *self.repeats(row)))
+        return self._both[row.key]
 
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
         """Return the chunks of the successful trials with the amount that each spent, per operation or as a whole."""
@@ -111,7 +118,7 @@ class Visited:
             costs = np.array(amount(trial, told.chunks), float)
             operations = told.operations if is_per_operation else np.ones(len(costs), int)
             made.append(Visit(trial.block, trial.batch, told.rounds, costs, operations, quiet, told.first))
-        return tuple(made)
+        return Visits(made)
 
     def observing(self, trials: Iterable[Trial], metric: Metric, component: str = "") -> Visits:
         """Return the chunks of these trials with the values observed in them, of the whole or of a component."""
@@ -126,7 +133,7 @@ class Visited:
     def one_a_trial(self, trials: Iterable[Trial], value: Callable[[Trial], float]) -> Visits:
         """Return one value of each trial; a trial in which it was not observed is skipped."""
         one = np.ones(1)
-        return tuple(
+        return Visits(
             Visit(trial.block, trial.batch, np.zeros(1, int), np.array([of]), one, one > 0, one > 0)
             for trial in trials
             if (of := value(trial)) > 0
@@ -134,7 +141,7 @@ class Visited:
 
     def blocks(self) -> tuple[int, ...]:
         """Return every block in which some cell was measured, in order."""
-        return tuple(sorted({visit.block for row in self.rows for visit in self.visits(row)}))
+        return tuple(sorted(set[int]().union(*(self.visits(row).blocks for row in self.rows))))
 
     def why_unmeasured(self, row: Row) -> str | None:
         """Return why this cell has no cost, or None if it has one."""
@@ -180,7 +187,7 @@ class Visited:
             return visits
         told = [self._told_of(trial) for trial in trials]
         begins, ends = (np.concatenate(some) for some in ([one.begins for one in told], [one.ends for one in told]))
-        return unselected(visits, falls(begins, ends), _MOST_MISSED * self.terms.threshold)
+        return Visits.of(unselected(visits, falls(begins, ends), _MOST_MISSED * self.terms.threshold))
 
     def _measured(self, row: Row) -> Row | None:
         """Return the study's own row of this cell, if it was measured."""
@@ -200,11 +207,11 @@ class Visited:
             chunks, longest_ns = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ()), self._longest_quick_ns
             if min(chunks.operations, default=1) < 1:
                 chunks = Chunks.of([chunk for chunk in chunks if chunk.operations > 0])
-            probes = probes_of(chunks)
+            probes, rounds = probes_of(chunks), np.array(chunks.rounds, int)
             found = self._told[id(trial)] = _Told(
                 chunks,
                 np.array(chunks.operations, int),
-                np.array(chunks.rounds, int),
+                self._rounds.setdefault(rounds.tobytes(), rounds),
                 np.array(chunks.wall_ns, float),
                 probes.first_ns <= longest_ns,
                 probes.last_ns <= longest_ns,

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 
 from tollbar.core.arrays import grouped, np
 
@@ -132,9 +132,61 @@ class Visit:
         """True if it has one chunk in each round, without slices."""
         return bool((self.rounds[1:] > self.rounds[:-1]).all())
 
+    @property
+    def quiet_by_round(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rounds with a quiet chunk, and the logarithm of an operation's cost in each."""
+        counted = self.quiet & (self.costs > 0)
+        rounds, at, _ = grouped(self.rounds[counted])
+        spent, operations = (np.bincount(at, some[counted], len(rounds)) for some in (self.costs, self.operations))
+        return rounds, np.log(spent / operations)
+
     def selected(self, moments: Moments) -> np.ndarray:
         """Return which of its chunks count."""
         return self.quiet if moments is Moments.QUIET else self.first
+
+
+Sums = dict[int, np.ndarray]
+"""Sums by block: the amount spent, the number of operations, and their weight."""
+
+
+class Visits(tuple[Visit, ...]):
+    """Visits to one cell, with what each of its costs and ratios needs of them, made once."""
+
+    @classmethod
+    def of(cls, visits: Iterable[Visit]) -> Visits:
+        """Return the visits; those of this class are returned unchanged."""
+        return visits if isinstance(visits, cls) else cls(visits)
+
+    @cached_property
+    def blocks(self) -> frozenset[int]:
+        """Blocks of the visits."""
+        return frozenset(visit.block for visit in self)
+
+    @cached_property
+    def by_batch(self) -> Mapping[tuple[int, int], Sequence[Visit]]:
+        """Visits by block and batch: two of a baseline that was measured twice there."""
+        found = defaultdict(list)
+        for visit in self:
+            found[visit.block, visit.batch].append(visit)
+        return found
+
+    @cached_property
+    def quiet_by_batch(self) -> Mapping[tuple[int, int], Sequence[tuple[np.ndarray, np.ndarray]]]:
+        """Quiet rounds and logarithms of each visit, by block and batch: a baseline's are compared with many others."""
+        return {batch: [visit.quiet_by_round for visit in visits] for batch, visits in self.by_batch.items()}
+
+    @cached_property
+    def _by_block(self) -> dict[Moments, Sums]:
+        return {}
+
+    def by_block(self, moments: Moments) -> Sums:
+        """Return the sums of each block over the chunks of these moments; they must not be changed."""
+        if moments not in self._by_block:
+            sums: Sums = {}
+            for visit in self:
+                _add(sums, visit.block, visit.sums(moments))
+            self._by_block[moments] = sums
+        return self._by_block[moments]
 
 
 def cost(of: Sequence[Visit], moments: Moments, *, confidence: float = CONFIDENCE) -> Interval | None:
@@ -143,7 +195,7 @@ def cost(of: Sequence[Visit], moments: Moments, *, confidence: float = CONFIDENC
     Its interval allows for drift: costs of neighbouring blocks are correlated, because the machine's state outlasts a
     block.
     """
-    return _interval([_by_block(of, moments)], moments, confidence, drifts=True)
+    return _interval([Visits.of(of).by_block(moments)], moments, confidence, drifts=True)
 
 
 def ratio(
@@ -155,8 +207,9 @@ def ratio(
     `FEWEST_BLOCKS` if that side has as many. Otherwise all rounds of each are compared, and each block is left out of
     both sides at once.
     """
-    apart = _by_block(of, moments), _by_block(over, moments)
-    paired = _paired(of, over, moments)
+    sides = Visits.of(of), Visits.of(over)
+    apart = [side.by_block(moments) for side in sides]
+    paired = _paired(*sides, moments)
     blocks_of_lesser = min(len(side) for side in apart)
     enough = 2 * len(paired[0]) >= blocks_of_lesser and len(paired[0]) >= min(FEWEST_BLOCKS, blocks_of_lesser)
     return _interval(paired if enough else apart, moments, confidence)
@@ -265,25 +318,16 @@ def total(parts: Sequence[Interval]) -> Interval:
     return Interval(estimate, estimate - half, estimate + half, confidence, n, moments, freedom)
 
 
-Sums = dict[int, np.ndarray]
-"""Sums by block: the amount spent, the number of operations, and their weight."""
 _NOTHING = np.zeros(3)
 
 
-def _by_block(of: Sequence[Visit], moments: Moments) -> Sums:
-    sums: Sums = {}
-    for visit in of:
-        _add(sums, visit.block, visit.sums(moments))
-    return sums
-
-
-def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tuple[Sums, Sums]:
+def _paired(of: Visits, over: Visits, moments: Moments) -> tuple[Sums, Sums]:
     """Return the sums of both sides over the rounds that both have."""
     one, other = Sums(), Sums()
-    for visit, partner in partners(of, over):
+    for visit, partner in _partners(of, over):
         mine, theirs = visit.selected(moments), partner.selected(moments)
         # The common case: both sides have one chunk in every round of their batch.
-        if visit.is_whole and np.array_equal(visit.rounds, partner.rounds):
+        if visit.is_whole and (visit.rounds is partner.rounds or np.array_equal(visit.rounds, partner.rounds)):
             here = there = mine & theirs
         else:
             here = mine & np.isin(visit.rounds, partner.rounds[theirs])
@@ -293,13 +337,10 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
     return one, other
 
 
-def partners(of: Sequence[Visit], over: Sequence[Visit]) -> Iterator[tuple[Visit, Visit]]:
+def _partners(of: Visits, over: Visits) -> Iterator[tuple[Visit, Visit]]:
     """Yield pairs of visits that shared a batch; a baseline that was measured twice there makes two pairs."""
-    at = defaultdict(list)
-    for visit in over:
-        at[visit.block, visit.batch].append(visit)
     for visit in of:
-        for partner in at[visit.block, visit.batch]:
+        for partner in over.by_batch.get((visit.block, visit.batch), ()):
             yield visit, partner
 
 
@@ -310,7 +351,7 @@ def _add(sums: Sums, block: int, found: np.ndarray) -> None:
 
 def _together(of: Sequence[Sequence[Visit]], moments: Moments) -> list[Sums]:
     """Return the sums of each side over the blocks that all have."""
-    sides = [_by_block(visits, moments) for visits in of]
+    sides = [Visits.of(visits).by_block(moments) for visits in of]
     shared = set.intersection(*(set(side) for side in sides))
     return [{block: side[block] for block in shared} for side in sides]
 

@@ -6,8 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from tollbar.core.arrays import grouped, np
-from tollbar.core.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, Visit, partners, student
+from tollbar.core.arrays import np
+from tollbar.core.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, Visit, Visits, student
 
 # Any line fits two rounds.
 _FEWEST_ROUNDS = 3
@@ -20,18 +20,19 @@ def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CON
     `FEWEST_BLOCKS` blocks have three quiet rounds.
     """
     by_block: dict[int, list[float]] = defaultdict(list)
-    for visit, partner in partners(of, over):
-        (mine, own_costs), (theirs, other_costs) = _by_round(visit), _by_round(partner)
-        rounds = mine
-        # Nearly always both have the same rounds, and intersecting them takes most of the time.
-        if not np.array_equal(mine, theirs):
-            rounds, one, other = np.intersect1d(mine, theirs, True, return_indices=True)
-            own_costs, other_costs = own_costs[one], other_costs[other]
+    of_others = Visits.of(over).quiet_by_batch
+    for visit in of:
+        own_rounds, every_log = visit.quiet_by_round
         last = max(visit.rounds[visit.first].max(initial=0), 1)
-        if len(rounds) >= _FEWEST_ROUNDS:
-            logs = np.log(own_costs) - np.log(other_costs)
-            apart = rounds - rounds.mean()
-            by_block[visit.block].append(float(last * (apart @ logs) / (apart @ apart)))
+        for other_rounds, other_logs in of_others.get((visit.block, visit.batch), ()):
+            rounds, own_logs = own_rounds, every_log
+            # Often both have the same quiet rounds.
+            if not np.array_equal(own_rounds, other_rounds):
+                one, other = _in_both(own_rounds, other_rounds)
+                rounds, own_logs, other_logs = own_rounds[one], every_log[one], other_logs[other]
+            if len(rounds) >= _FEWEST_ROUNDS:
+                apart = rounds - rounds.mean()
+                by_block[visit.block].append(float(last * (apart @ (own_logs - other_logs)) / (apart @ apart)))
     changes = [math.fsum(some) / len(some) for some in by_block.values()]
     number = len(changes)
     if number < FEWEST_BLOCKS:
@@ -42,9 +43,9 @@ def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CON
     return Interval(math.exp(middle), low, high, confidence, number, freedom=number - 1.0)
 
 
-def _by_round(visit: Visit) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rounds with a quiet chunk, and the cost of an operation in each."""
-    counted = visit.quiet & (visit.costs > 0)
-    rounds, at, _ = grouped(visit.rounds[counted])
-    spent, operations = (np.bincount(at, some[counted], len(rounds)) for some in (visit.costs, visit.operations))
-    return rounds, spent / operations
+def _in_both(mine: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places in either of the values that both have, which ascend: `intersect1d` sorts them all again."""
+    at = np.searchsorted(theirs, mine)
+    one = np.flatnonzero(at < len(theirs))
+    one = one[theirs[at[one]] == mine[one]]
+    return one, at[one]

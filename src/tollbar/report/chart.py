@@ -11,7 +11,7 @@ from typing import Literal
 from tollbar.analysis import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.analysis.decisions import reach
 from tollbar.catalog.families import Standing, Value
-from tollbar.core.records import Outcome
+from tollbar.core.records import Chunks, Outcome
 from tollbar.report.blocks import Chart
 from tollbar.report.costs import cost_words
 from tollbar.report.groups import Spot, by_row, cost_metric, memory_matters, panels, real_tolls, split, spot
@@ -214,12 +214,14 @@ def drift_chart(study: StudyJudgement) -> Chart | None:
 
 def block_costs(row: Row) -> dict[int, float]:
     """Return CPU nanoseconds per operation by block: the median of the cell's first tries in it, of all its batches."""
-    chunks: dict[int, list[float]] = {}
+    found: dict[int, list[float]] = {}
     for trial in row.trials:
         if trial.outcome is Outcome.OK:
-            costs = [trial.cost_of(chunk) for chunk in trial.first_tries if chunk.operations > 0]
-            chunks.setdefault(trial.block, []).extend(cost for cost in costs if cost > 0)
-    return {block: median(costs) for block, costs in chunks.items() if costs}
+            chunks = Chunks.of(trial.chunks)
+            each = zip(chunks.paid(trial.paid_by), chunks.operations, chunks.made_up, strict=True)
+            costs = [ns / operations for ns, operations, made_up in each if operations > 0 and not made_up]
+            found.setdefault(trial.block, []).extend(cost for cost in costs if cost > 0)
+    return {block: median(costs) for block, costs in found.items() if costs}
 
 
 def _share(values: Sequence[float], share: float) -> float:

@@ -6,10 +6,10 @@ A row for each value would take ten times the room and the time.
 from __future__ import annotations
 
 import json
-import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from tollbar.core.records import Chunk, Chunks
@@ -135,10 +135,21 @@ def _refuse_odd(metric: str, values: object, rounds: int) -> None:
         raise ValueError(f"{metric}: must have a value for each round")
     if not kinds_of(values) <= _WHOLE.get(metric, _ANY):
         raise ValueError(f"{metric}: must have a number for each round")
-    most = MOST if metric in _WHOLE else sys.float_info.max
-    # NaN fails this comparison too.
-    if not all(-most <= value <= most for value in values if value is not None):
+    known = values if None not in values else [value for value in values if value is not None]
+    if metric in _WHOLE:
+        is_in_range = not known or -MOST <= min(known) <= max(known) <= MOST
+    else:
+        is_in_range = _are_finite(known)
+    if not is_in_range:
         raise ValueError(f"{metric}: out of the range of a chunk")
+
+
+def _are_finite(values: Sequence[float]) -> bool:
+    try:
+        return all(map(isfinite, values))
+    except OverflowError:
+        # An integer beyond the range of a double.
+        return False
 
 
 def kinds_of(values: list[Any] | array[Any]) -> Set[type]:

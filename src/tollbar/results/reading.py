@@ -146,6 +146,8 @@ def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, 
     # Never by an index, which may have other rows than the table.
     of_these = ", ".join("?" * len(names))
     some = f" where trial in (select id from trial not indexed where study in ({of_these}))"
+    # Series are numbers, and most of a run's texts: each would be looked at letter by letter.
+    as_printed, database.text_factory = database.text_factory, str
     observed = plain.execute(
         f"select trial, component, metric, by_round from observation not indexed{some if only_some else ''}",
         [*names] if only_some else (),
@@ -154,7 +156,8 @@ def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, 
     for rows in stored.rows_of(observed, counts["observation"]):
         values = stored.series([by_round for *_, by_round in rows])
         for (number, component, metric, _), by_round in zip(rows, values, strict=True):
-            series[number][component, metric] = by_round
+            series[number][printable(component), printable(metric)] = by_round
+    database.text_factory = as_printed
     trials: dict[str, dict[tuple[str, bool], list[Trial]]] = {name: defaultdict(list) for name in names}
     read = plain.execute(
         "select id, study, cell, repeat, block, batch, ord, started_s, outcome, reason, paid_by, memory_bytes,"

@@ -91,6 +91,16 @@ class Chunks(Sequence[Chunk]):
         }
         return sorted((key for key, place in first.items() if place < len(self)), key=first.__getitem__)
 
+    @property
+    def components(self) -> Sequence[str]:
+        """Components of the first chunk; all chunks of a trial have the same."""
+        return [name for name, values in self.cpu_ns.items() if values and values[0] is not None]
+
+    @property
+    def observed_at_first(self) -> Sequence[tuple[str, str]]:
+        """(component, metric) of each quantity that was observed in the first chunk."""
+        return [key for key, values in self.observed.items() if values and values[0] is not None]
+
     def paid(self, components: Sequence[str]) -> Sequence[int]:
         """Return the CPU nanoseconds of these components together, for each chunk."""
         columns = [self.cpu_ns[name] for name in components if name in self.cpu_ns]
@@ -129,8 +139,16 @@ class Chunks(Sequence[Chunk]):
     def __getitem__(self, place: int | slice) -> Chunk | tuple[Chunk, ...]:
         if isinstance(place, slice):
             return self._cut(place)._made()
-        one = range(len(self))[place]
-        return self._cut(slice(one, one + 1))._made()[0]
+        probes = tuple(ns for column in self.probes_ns if (ns := column[place]) is not None)
+        return Chunk(
+            self.rounds[place],
+            self.operations[place],
+            self.wall_ns[place],
+            {name: ns for name, values in self.cpu_ns.items() if (ns := values[place]) is not None},
+            {key: value for key, values in self.observed.items() if (value := values[place]) is not None},
+            probes or None,
+            self.made_up[place],
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._made() == tuple(other)

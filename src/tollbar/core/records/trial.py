@@ -73,7 +73,8 @@ class Trial:
     @property
     def operations(self) -> int:
         """Number of operations in its first tries."""
-        return sum(chunk.operations for chunk in self.first_tries)
+        chunks = Chunks.of(self.chunks)
+        return sum(n for n, made_up in zip(chunks.operations, chunks.made_up, strict=True) if not made_up)
 
     @property
     def wall_ns(self) -> int:
@@ -83,7 +84,9 @@ class Trial:
     @property
     def cpu_ns(self) -> int:
         """CPU nanoseconds of `paid_by` in its first tries."""
-        return sum(chunk.cpu_ns.get(name, 0) for chunk in self.first_tries for name in self.paid_by)
+        chunks = Chunks.of(self.chunks)
+        paid = zip(chunks.paid(self.paid_by), chunks.made_up, strict=True)
+        return sum(ns for ns, made_up in paid if not made_up)
 
     @property
     def cost_ns(self) -> float:

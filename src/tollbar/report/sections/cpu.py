@@ -10,7 +10,7 @@ from tollbar.analysis import StudyJudgement
 from tollbar.catalog.families import Value
 from tollbar.core import units
 from tollbar.core.metrics import Metric
-from tollbar.core.records import Chunk, Outcome, Trial, trial
+from tollbar.core.records import Chunk, Chunks, Outcome, Trial, trial
 from tollbar.core.words import counted, enumeration
 from tollbar.report.blocks import (
     Chart,
@@ -32,6 +32,7 @@ from tollbar.report.costs import cost_words
 from tollbar.report.groups import AtOneLoad, at_spot, by_row, cost_metric, covers, facet_names, facet_sizes, split, spot
 from tollbar.report.names import labels, place_words, varied, varying, whole_labels
 from tollbar.report.numbers import amount, percent
+from tollbar.report.view import once
 from tollbar.results import Row
 
 CLIENT = "load client"
@@ -67,10 +68,11 @@ class Bars:
     """Title of the axis, with the unit of work."""
 
 
+@once
 def payers(study: StudyJudgement) -> dict[str, str]:
     """Return all components that a study's chunks account for, with their names on the page: a client first."""
     trials = [t for row in study.rows for t in row.trials if t.chunks]
-    names = dict.fromkeys(name for t in trials for name in t.chunks[0].cpu_ns)
+    names = dict.fromkeys(name for t in trials for name in Chunks.of(t.chunks).components)
     client = OWN_CLIENT if any(trial.CLIENT in t.paid_by for t in trials) and not _is_asked_only(study) else CLIENT
     called = {trial.CLIENT: client, trial.RUNNER: PROCESS}
     return {name: called.get(name, name) for name in sorted(names, key=lambda name: name != trial.CLIENT)}
@@ -93,10 +95,11 @@ def per_words(study: StudyJudgement) -> str:
 
 
 def components_of(row: Row) -> tuple[str, ...]:
-    """Return the components of a cell's chunks; every chunk of a trial has the same."""
-    return tuple(dict.fromkeys(name for t in row.trials if t.chunks for name in t.chunks[0].cpu_ns))
+    """Return the components of a cell's chunks."""
+    return tuple(dict.fromkeys(name for t in row.trials for name in Chunks.of(t.chunks).components))
 
 
+@once
 def bars(study: StudyJudgement) -> list[Bar]:
     """Return a bar for each cell with both sides known, the least server CPU first."""
     label = whole_labels(study)
@@ -290,9 +293,10 @@ def _spent(
         yield metric.title, sum(chunk.observed.get(("", metric.name), 0.0) for chunk in chunks)
 
 
+@once
 def _put_off(study: StudyJudgement) -> list[Metric]:
     """Return the metrics of CPU time that runners observed in addition to a chunk's own."""
-    seen = {name for r in study.rows for t in r.trials for c in t.chunks[:1] for component, name in c.observed}
+    seen = {name for r in study.rows for t in r.trials for _, name in Chunks.of(t.chunks).observed_at_first}
     return [m for m in study.about.family.metrics.values() if m.name in seen and m.unit == "ns/op"]
 
 
