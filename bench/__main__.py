@@ -15,6 +15,7 @@ from rich.table import Table
 
 from bench import (
     anonymous,
+    answers,
     beside,
     cheap,
     check_tolls,
@@ -51,6 +52,7 @@ from bench.figures import Figure, unmeasured
 
 PARTS = {
     "cheap": cheap.figures,
+    "answers": answers.figures,
     "true": true.figures,
     "precise": precise.figures,
     "equal": equal.figures,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
 import sqlite3
 import subprocess
 import tempfile
@@ -20,13 +19,8 @@ from typing import Any
 
 from bench.figures import ENGINE, TOLLBAR, Figure, timed, unmeasured
 from bench.studies import Unmeasured
-from tollbar import results, study
 from tollbar.catalog import libraries
-from tollbar.core import machine
-from tollbar.core.records import CONTRACT, RUNNER, Chunk, Outcome, Proven, Trial
-from tollbar.results.store import Store
-from tollbar.study import plan
-from tollbar.study.plan import batches
+from tollbar.core.records import CONTRACT
 
 STARTS = 30
 START_GOAL_MS = 8.0
@@ -35,25 +29,15 @@ LAB_GOAL_MS = 40.0
 HELP_GOAL_S = 0.15
 MEMORY_GOAL_BYTES = 150 * 1024**2
 QUICK_GOAL_S = 60.0
-LARGE_GOAL_S = 8.0
 
 
 def figures() -> Iterator[Figure]:
-    """Yield engine start, the lab's share of a trial, help, memory, the quick set, a large run."""
+    """Yield engine start, the lab's share of a trial, help, memory and the quick set."""
     for provider in libraries.resolve(["libcrypto", "libcrypto:psycopg"]):
         yield from _starts(provider.name, provider.path)
     help_s = median(timed(TOLLBAR, "--help").wall_s for _ in range(10))
     yield Figure("cheap: tollbar --help", f"at most {HELP_GOAL_S} s", f"{help_s:.2f} s", help_s <= HELP_GOAL_S)
     yield from _quick()
-    with tempfile.TemporaryDirectory() as folder:
-        directory, cells = _large_run(Path(folder))
-        large = timed(TOLLBAR, "report", str(directory))
-    yield Figure(
-        f"quick: {cells} cells judged and reported",
-        f"at most {LARGE_GOAL_S:.0f} s",
-        f"{large.wall_s:.1f} s",
-        large.wall_s <= LARGE_GOAL_S,
-    )
 
 
 def _quick() -> Iterator[Figure]:
@@ -173,64 +157,3 @@ def _lab_ms(run: Path) -> float:
         if before[0] == after[0] != "password-hashes" and not before[3]
     ]
     return float(median(gaps)) * 1e3
-
-
-def _large_run(folder: Path) -> tuple[Path, int]:
-    """Make a run of a thousand cells with made-up trials, for its size."""
-    sizes = ", ".join(f'"{256 * (n + 1)} B"' for n in range(84))
-    text = f"""
-question  = "How long does a large run take to judge?"
-family    = "digest"
-providers = ["rustcrypto"]
-baseline  = "sha-256"
-[vary]
-bytes = [{sizes}]
-"""
-    (folder / "large.toml").write_text(text)
-    planned = plan.make(study.load([str(folder / "large.toml")]), seed=1)
-    store = results.create(planned, folder, command=(), libraries=(), fingerprint=machine.fingerprint())
-    _make_up(store, planned.studies[0])
-    store.close()
-    return store.directory, len(planned.studies[0].cells)
-
-
-def _make_up(store: Store, planned: plan.StudyPlan) -> None:
-    noise = random.Random(1)
-    measure = planned.study.measure
-    order = 0
-    for cell in planned.cells:
-        store.record_proof(Proven(cell.study, cell.key, Outcome.OK, None, 1, (), ("a tampered message",)))
-    for block in batches.blocks(planned, 1, measure.blocks):
-        for batch in block:
-            trials = [_trial(visit, order + place, measure.rounds, noise) for place, visit in enumerate(batch.visits)]
-            store.record(trials)
-            order += len(trials)
-
-
-def _trial(visit: batches.Visit, order: int, rounds: int, noise: random.Random) -> Trial:
-    ns = 1000 * (1 + len(visit.cell.choice.name) % 7)
-    costs = [round(5000 * ns * noise.lognormvariate(0, 0.02)) for _ in range(rounds)]
-    return Trial(
-        study=visit.cell.study,
-        cell=visit.cell.key,
-        repeat=visit.repeat,
-        block=visit.block,
-        batch=visit.batch,
-        order=order,
-        started_s=float(order),
-        outcome=Outcome.OK,
-        reason=None,
-        chunks=tuple(
-            Chunk(number, 5000, cost + 1000, {RUNNER: cost}, probes_ns=(_probe_ns(noise), _probe_ns(noise)))
-            for number, cost in enumerate(costs)
-        ),
-        paid_by=(RUNNER,),
-        memory_bytes=0,
-        steal_ns=0,
-        machine_load=0.0,
-    )
-
-
-def _probe_ns(noise: random.Random) -> float:
-    """Return the time of a probe that finds the core quiet four times in five."""
-    return 25_000.0 * noise.choice((1.0, 1.01, 1.02, 1.04, 1.4))
