@@ -15,10 +15,13 @@ from conftest import FAKE_RUNNER, Tollbar
 from policy_lab import OURS
 from test_choosing import digests
 from tollbar.catalog.families import Standing, family
+from tollbar.catalog.servers import Unavailable
+from tollbar.cli.choose import _nearby
 from tollbar.cli.choose import choose as command
 from tollbar.cli.options import Layout
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.decide.rulings import wanted
 
 # Arguments, options of the run, and the line that the error prints with its hint.
 MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
@@ -176,3 +179,19 @@ def test_a_run_of_load_clients_is_no_run_of_servers(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("tollbar.cli.choose.read_run", lambda _: run(clients))
     with pytest.raises(TollbarError, match="the run has only the load client's CPU time for digest"):
         command("digest", run=tmp_path)
+
+
+def test_a_choice_that_only_a_server_has_says_which_and_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No provider performs it: planned, it would be a cell that cannot be measured."""
+    missing = Unavailable("postgresql", "PostgreSQL is not installed; to have it: apt-get install postgresql")
+    monkeypatch.setattr("tollbar.cli.choose.servers.find", lambda _: missing)
+    assert ExitStatus.DONE is command("storage", "pgp-sym-encrypt", for_="5s", runs=tmp_path / "runs")
+    said = " ".join(capsys.readouterr().out.split())
+    expected = f"could be measured here: it needs `server=postgresql`; {missing.reason}."
+    assert expected in said
+    assert not (tmp_path / "runs").exists()
+    near = _nearby(wanted("storage", standing=Standing.ACCEPTABLE), {})
+    measured = {str(one.coordinates["choice"]) for one in near.to_measure(len(near.candidates))}
+    assert measured == {name for name, one in family("storage").choices.items() if not one.servers} - {"plaintext"}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tollbar import study
+from tollbar.catalog import families
 from tollbar.core.records import ChunkRecord, Outcome
 from tollbar.lab import measure, workloads
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Work
+from tollbar.lab.workloads.by_family.storage import CHOICES, EMBEDDED
 from tollbar.study import plan
 from tollbar.study.plan import Cell
 
@@ -87,3 +89,10 @@ def test_what_a_runtime_does_between_chunks_is_observed() -> None:
     work = Work((), {}, None)
     assert {("", "background"): 60} == work.observed(ChunkRecord.model_validate(said))
     assert {} == work.observed(ChunkRecord.model_validate({**said, "observed": {}}))
+
+
+def test_choices_of_one_server_are_those_that_no_other_database_has() -> None:
+    for name, choice in families.family("storage").choices.items():
+        having = {database for database, choices in CHOICES.items() if name in choices}
+        assert not choice.servers or having == {*choice.servers}
+        assert choice.servers or having & {*EMBEDDED}

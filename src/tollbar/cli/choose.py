@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from tollbar import study
 from tollbar.analysis import quickness
-from tollbar.catalog import libraries, policies
+from tollbar.catalog import libraries, policies, servers
 from tollbar.catalog.families import Family, Standing, Value, is_answer
 from tollbar.catalog.libraries import normal
 from tollbar.cli.answers import (
@@ -226,6 +226,8 @@ def _measured(
     runs: Path,
 ) -> Answered:
     """Measure the cells nearest to qualifying, as many as the time allows."""
+    if not near.measurable:
+        return Answered(asked, (), near.candidates, "nothing was measured")
     # Modules that measure take a fifth of the time that an answer from a run needs without them.
     from tollbar import lab
     from tollbar.cli import measuring
@@ -265,7 +267,17 @@ def _nearby(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Nearby:
     judged_by = dict(_judged_by(asked, given))
     if PROVIDER in given and PROVIDER in turned_on(asked):
         judged_by[PROVIDER] = tuple(one.spec for one in libraries.resolve([*map(str, given[PROVIDER])]))
-    return nearby(asked, judged_by, lambda cell: study.performing(asked.family, cell))
+    found = nearby(asked, judged_by, lambda cell: study.performing(asked.family, cell))
+    needed = ((one, study.needs_server(asked.family, one.coordinates)) for one in found.candidates)
+    marked = tuple(replace(one, unmeasured=_in_server(names)) if names else one for one, names in needed)
+    return replace(found, candidates=marked)
+
+
+def _in_server(names: Sequence[str]) -> str:
+    """Return that only these servers have a choice, and the command that installs the first if it is not there."""
+    found = servers.find(servers.all_servers()[names[0]])
+    missing = f"; {found.reason}" if isinstance(found, servers.Unavailable) else ""
+    return f"it needs {' or '.join(f'`server={name}`' for name in names)}{missing}"
 
 
 def _judged_by(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Mapping[str, tuple[Value, ...]]:
@@ -291,7 +303,7 @@ def _fitting(asked: Wanted, near: Nearby, words: Sequence[str], within_s: float,
     from tollbar.lab.measure import schedule
     from tollbar.study import plan
 
-    most = min(MOST_CELLS, len(near.candidates))
+    most = min(MOST_CELLS, len(near.measurable))
     slow_s = SLOW_CELL_S if asked.family.parameters else 0.0
     while True:
         cells = [near.cell(one) for one in near.to_measure(most)]

@@ -42,10 +42,15 @@ class Nearby:
     refusal: str | None = None
     """Reason why one combination is unsupported and left out; None: all are supported."""
 
+    @property
+    def measurable(self) -> tuple[Candidate, ...]:
+        """Candidates without a known reason why they cannot be measured."""
+        return tuple(one for one in self.candidates if one.unmeasured is None)
+
     def to_measure(self, most: int) -> tuple[Candidate, ...]:
         """Return at most `most` candidates: qualifying ones first, then those with the fewest violations."""
-        qualify = [one for one in self.candidates if one.ruling is Ruling.MEETS]
-        others = [one for one in self.candidates if one.ruling is not Ruling.MEETS]
+        qualify = [one for one in self.measurable if one.ruling is Ruling.MEETS]
+        others = [one for one in self.measurable if one.ruling is not Ruling.MEETS]
         kept = min(len(others), max(min(int(FOR_OTHERS * most), MOST_OTHERS), most - len(qualify)))
         return (*qualify[: most - kept], *others[:kept])
 

@@ -18,7 +18,7 @@ from tollbar.catalog.sources import Publication, sources
 from tollbar.core.errors import TollbarError, nearest
 from tollbar.core.files import is_file, is_folder, read_text
 from tollbar.core.wire import is_plain
-from tollbar.study.asking import ASKED, Question, of_words, performing
+from tollbar.study.asking import ASKED, Question, needs_server, of_words, performing
 from tollbar.study.beginning import begun
 from tollbar.study.candidates import of_candidates
 from tollbar.study.definition import (
@@ -70,6 +70,7 @@ __all__ = [
     "load",
     "matches",
     "members",
+    "needs_server",
     "of_candidates",
     "of_words",
     "performing",

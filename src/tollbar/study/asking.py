@@ -70,6 +70,8 @@ def offering(family: Family, choice: str, specs: Sequence[str]) -> str | None:
 
 def performing(family: Family, cell: Mapping[str, Value]) -> Sequence[str]:
     """Return the specs of providers that could perform a cell with its choice and server, preferred first."""
+    if needs_server(family, cell):
+        return ()
     kinds = servers.all_servers()[str(cell["server"])].runs_on if "server" in cell else ()
     if family.servers:
         return kinds
@@ -77,6 +79,11 @@ def performing(family: Family, cell: Mapping[str, Value]) -> Sequence[str]:
     algorithm = str(family.choices[choice].setting.get("algorithm", choice))
     tried = (one for one in _tried(family) if not kinds or one.kind in kinds)
     return [one.spec for one in tried if algorithm in _offers(one, family.name)]
+
+
+def needs_server(family: Family, cell: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return the servers that alone have a cell's choice, if the cell has none; empty if its providers have it."""
+    return () if "server" in cell else family.choices[str(cell["choice"])].servers
 
 
 def _family(name: str, words: Sequence[str]) -> Family:
@@ -216,6 +223,8 @@ class _Asked:
         if self._is_served:
             return [*dict.fromkeys(kinds[0] for kinds in runs_on)]
         wanted = {name for name in self._meant(choices) if name != self.family.null.name}
+        if not server_names:
+            wanted -= {name for name in wanted if self.family.choices[name].servers}
         kinds = {kind for some in runs_on for kind in some}
         found = (one for one in _tried(self.family) if not kinds or one.kind in kinds)
         # Choices that differ only in parameters are offered under one algorithm's name.

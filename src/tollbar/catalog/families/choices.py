@@ -40,6 +40,8 @@ class Choice:
     memory: tuple[Value, ...] = ()
     """Sizes and parameters whose product is the memory of one operation, in bytes; empty if negligible."""
     unsupported: tuple[Unsupported, ...] = ()
+    servers: tuple[str, ...] = ()
+    """Servers that alone have it; empty: its providers do."""
 
     @property
     def is_set_by_study(self) -> bool:

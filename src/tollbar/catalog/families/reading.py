@@ -115,6 +115,7 @@ class _WireChoice(Wire):
     key: str | None = None
     note: str | None = None
     unsupported: tuple[Unsupported, ...] = ()
+    servers: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _has_a_standing(self) -> _WireChoice:

@@ -288,7 +288,14 @@ def _of_policy(policy: Policy) -> Iterator[str]:
 
 
 def _notes(of: Answered, names: Sequence[str]) -> Iterator[str]:
-    left = [typed_name(of, one, names) for one in of.unmeasured if one.ruling is Ruling.MEETS]
+    qualify = [one for one in of.unmeasured if one.ruling is Ruling.MEETS]
+    why: dict[str, dict[str, None]] = {}
+    for one in qualify if of.places else ():
+        if one.unmeasured:
+            why.setdefault(one.unmeasured, {})[str(one.coordinates["choice"])] = None
+    for reason, choices in why.items():
+        yield f"Not measured: {enumeration([*choices])}: {reason}."
+    left = [typed_name(of, one, names) for one in qualify if not one.unmeasured]
     if left and of.is_of_run:
         some = enumeration(few(left, MOST_NAMES))
         yield f"Not in the run, and would qualify: {some}; without `--run`, what matters is measured."

@@ -208,10 +208,12 @@ class FamilyWorkload(Workload):
         if name not in self.choices:
             known = [kind for kind in EMBEDDED if kind in self.choices]
             instead = f"{', '.join(known)}, or a server" if known else f"the server {', '.join(self.choices)}"
+            instead = f"the server {cell.choice.servers[0]}" if cell.choice.servers else instead
             what = "no database" if name not in CHOICES else "not signed in to here"
             raise NotStarted(Outcome.UNSUPPORTED, f"{title} is {what}: take {instead}")
         if cell.choice.name not in self.choices[name]:
-            raise NotStarted(Outcome.UNSUPPORTED, f"{title} has no {cell.choice.name}")
+            instead = f"; take the server {cell.choice.servers[0]}" if cell.choice.servers and not cell.server else ""
+            raise NotStarted(Outcome.UNSUPPORTED, f"{title} has no {cell.choice.name}{instead}")
         if cell.server and cell.coordinates["op"] == "open":
             raise NotStarted(Outcome.UNSUPPORTED, f"{title} is open while it runs")
 
