@@ -49,7 +49,7 @@ def _command(name: str) -> tuple[str, ...]:
 
 
 def _studies() -> Iterator[tuple[str, ...]]:
-    for name in (*study.shipped(), study.AS_PUBLISHED):
+    for name in (*study.shipped(), *study.SETS_OF_SOURCES):
         members = study.load([name])
         whole = f"a set: {', '.join(f'`{one.name}`' for one in members)}"
         yield f"`{name}`", members[0].question if len(members) == 1 else whole

@@ -117,6 +117,17 @@ def test_a_difference_is_wider_whichever_has_more(first: float, last: float, exp
     assert ("the other way round" in str(found.reason)) is (expected is ClaimVerdict.CANNOT_TELL)
 
 
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [(2.0, ClaimVerdict.STILL_TRUE), (1.5, ClaimVerdict.STILL_TRUE), (3.0, ClaimVerdict.INVERTED)],
+)
+def test_a_difference_that_shrinks_has_not_increased(last: float, expected: ClaimVerdict) -> None:
+    costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): last}
+    same = claim({"choice": "a"}, {"choice": "b"}, order="no-wider", grows={"bytes": (64, 1024)})
+    (found,) = results(cells(costs, ("choice", "bytes")), same)
+    assert expected is found.verdict
+
+
 @pytest.mark.parametrize(("last", "expected"), [(2.0, ClaimVerdict.STILL_TRUE), (3.0, ClaimVerdict.LARGER)])
 def test_a_difference_may_stay_as_it_is(last: float, expected: ClaimVerdict) -> None:
     costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): last}

@@ -29,7 +29,7 @@ def test_the_reference_is_written_from_the_commands_and_studies() -> None:
     text = REFERENCE.read_text("utf-8")
     assert reference.written() == text
     assert set(COMMANDS) == set(re.findall(r"^\| `tollbar (\w+)", text, re.MULTILINE))
-    assert {*study.shipped(), study.AS_PUBLISHED} <= set(re.findall(r"^\| `([a-z-]+)` \| ", text, re.MULTILINE))
+    assert {*study.shipped(), *study.SETS_OF_SOURCES} <= set(re.findall(r"^\| `([a-z-]+)` \| ", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

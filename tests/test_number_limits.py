@@ -43,6 +43,7 @@ KEYS = {
     "measure.chunk": DIGEST + "[measure]\nchunk = VALUE",
     "measure.rounds": DIGEST + "[measure]\nrounds = VALUE",
     "measure.blocks": DIGEST + "[measure]\nblocks = VALUE",
+    "measure.pause": DIGEST + "[measure]\npause = VALUE",
     "measure.precision": DIGEST + "[measure]\nprecision = VALUE",
     "measure.longest": DIGEST + '[measure]\nprecision = "2 %"\nlongest = VALUE',
     "judge.threshold": DIGEST + "[judge]\nthreshold = VALUE",

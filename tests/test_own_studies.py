@@ -74,6 +74,7 @@ def test_the_reference_has_each_default(key: str) -> None:
             "judge.threshold": units.share,
             "measure.chunk": units.seconds,
             "load.think": units.seconds,
+            "measure.pause": units.seconds,
         }
         if key in read:
             value = read[key](value)

@@ -69,6 +69,16 @@ def test_a_trial_spends_twice_what_is_asked_at_most(operation_s: float, rounds: 
     assert range(10) == Pace(0.0, operation_s, True).turns(HOW)
 
 
+def test_a_pause_is_counted_for_each_batch() -> None:
+    quick, paused = (
+        plan.make([study.read("hashes", TEXT + more, where="hashes.toml")], seed=1) for more in ("", 'pause = "5 s"\n')
+    )
+    (one,), (other,) = quick.studies, paused.studies
+    batches = [batch for some in blocks(one, 1, 3) for batch in some]
+    assert pytest.approx(5.0) == schedule.of_block(other, 1) - schedule.of_block(one, 1)
+    assert pytest.approx(15.0) == schedule.of_batches(paused, batches, {}) - schedule.of_batches(quick, batches, {})
+
+
 def test_what_a_trial_takes() -> None:
     alone: Any = SimpleNamespace(server=None, provider=SimpleNamespace(ready_s=0.3))
     served: Any = SimpleNamespace(server="nginx", provider=SimpleNamespace(ready_s=0.3))

@@ -16,6 +16,7 @@ from tollbar.core.records import Outcome
 from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, quotient
 from tollbar.results import Row, StudyRun
 from tollbar.study import STATISTIC_OF, Claim, Statistic
+from tollbar.study.definition import OF_DIFFERENCES
 from tollbar.study.plan.pairs import claimed, matching
 
 # Published figures are rounded and often read off a chart, to about a tenth. The tolerance is a tenth of the claimed
@@ -132,6 +133,16 @@ def judge_order(ratio: Interval, order: str, margin: float) -> ClaimVerdict:
     return ClaimVerdict.SMALLER if 1 / margin <= ratio.low and ratio.high <= margin else ClaimVerdict.CANNOT_TELL
 
 
+def judge_no_wider(ratio: Interval, margin: float) -> ClaimVerdict:
+    """Return the verdict on a claim that a difference has not increased; `ratio` is the second one over the first.
+
+    A difference that shrinks agrees with it. An increase within `margin` is none.
+    """
+    if ratio.high <= margin:
+        return ClaimVerdict.STILL_TRUE
+    return ClaimVerdict.INVERTED if ratio.low > margin else ClaimVerdict.CANNOT_TELL
+
+
 def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
     if claim.untestable is not None:
         yield ClaimResult(claim, {}, verdict=ClaimVerdict.NOT_TESTABLE, reason=claim.untestable)
@@ -210,7 +221,7 @@ def _between(
         # A quotient of a quiet and a noisy ratio would contain the machine's noise: take all samples on both sides.
         first, second = first_all, second_all
     sides = first, second, first_all, second_all
-    if claim.order == "wider":
+    if claim.order in OF_DIFFERENCES:
         if any(side.low < 1 < side.high for side in sides):
             return replace(untried, reason="which of the two has more is not told at both sizes: add blocks")
         if any((side.estimate < 1) != (first.estimate < 1) for side in sides):
@@ -311,6 +322,8 @@ def widened(ratio: Interval, floor: float) -> Interval:
 def _judge(claim: Claim, ratio: Interval, terms: Terms) -> ClaimVerdict:
     if claim.ratio is not None:
         return judge_ratio(ratio, claim.ratio, terms.margin)
+    if claim.order == "no-wider":
+        return judge_no_wider(ratio, terms.margin)
     # For `wider` the ratio is one of differences, which must be more.
     return judge_order(ratio, "less" if claim.order == "less" else "more", terms.margin)
 

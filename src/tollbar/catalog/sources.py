@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 
 
@@ -23,6 +23,8 @@ class Publication:
     """Studies that reproduce it, in the order of its text, each as `load` takes it: `tls-today/tls-records`."""
     elsewhere: tuple[str, ...] = ()
     """Studies that reproduce it differently: without a server, or on other implementations."""
+    setup: Mapping[str, str] = field(default_factory=dict)
+    """Machine and programs of each role, as the text states them."""
     by: str | None = None
     year: int | None = None
 

@@ -63,7 +63,7 @@ def list_(
 
 def _studies() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for name in (*study.shipped(), study.AS_PUBLISHED):
+    for name in (*study.shipped(), *study.SETS_OF_SOURCES):
         members = study.load([name])
         first = members[0].question if len(members) == 1 else f"a set: {', '.join(one.name for one in members)}"
         of = ", ".join(dict.fromkeys(one.family.name for one in members))

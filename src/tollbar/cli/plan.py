@@ -31,6 +31,7 @@ def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
     else:
         asked = lab.with_blocks(studies_of(studies, options), options.blocks)
     planned = plan_of(asked, options.library, options.seed or 0)
+    about_s = [schedule.of_study(one, planned.seed) for one in planned.studies]
     rows = [
         {
             "study": one.study.name,
@@ -38,16 +39,18 @@ def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
             "left out": len(one.left_out),
             "blocks": one.study.measure.blocks,
             "rounds": one.study.measure.rounds,
-            "about": units.show_seconds(schedule.of_study(one, planned.seed)),
+            "about": units.show_seconds(seconds),
             "question": one.study.question,
         }
-        for one in planned.studies
+        for one, seconds in zip(planned.studies, about_s, strict=True)
     ]
     if options.json:
         cells = [{"study": cell.study, "key": cell.key, "against": cell.against} for cell in planned.cells]
         terminal.print_json({"studies": rows, "cells": cells})
     else:
         print_rows(rows, as_json=False)
+        if len(rows) > 1:
+            terminal.say(f"together about {units.show_seconds(sum(about_s))}")
         for one in planned.studies:
             for because in dict.fromkeys(because for _, because in one.left_out):
                 terminal.say(f"{one.study.name}: left out: {because}")

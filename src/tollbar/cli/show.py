@@ -59,7 +59,7 @@ def show(
     source = study.sources().get(name)
     if source is None and not study.is_named(name):
         sources = ", ".join(study.sources())
-        near = nearest(name, [*study.shipped(), study.AS_PUBLISHED, *study.members(), *study.sources()])
+        near = nearest(name, [*study.shipped(), *study.SETS_OF_SOURCES, *study.members(), *study.sources()])
         raise TollbarError(
             f"no such study or source: `{name}`",
             hint=near or f"`tollbar list studies` lists the studies; the sources are {sources}",

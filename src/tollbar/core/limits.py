@@ -44,6 +44,8 @@ ROUNDS = Limits(1, 10_000, "at least one round and at most 10,000", "10")
 CHUNK_S = Limits(1e-6, 60, "from 1 us to 60 s", '"5 ms"')
 # After a month the machine is no longer comparable with itself.
 LONGEST_S = Limits(0, 31 * 86400, "at most 31 days", '"5 min"')
+# A server that has not settled after a minute will not.
+PAUSE_S = Limits(0, 60, "at most 60 s", '"5 s"')
 # The number of blocks grows with the inverse square: 0.01 % needs some hundred million.
 PRECISION = Limits(1e-4, 0.999, "from 0.01 % to 99.9 %", '"2 %"')
 # Twice the cost is a difference of 100 %.

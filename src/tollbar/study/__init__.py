@@ -2,8 +2,8 @@
 
 A study is a TOML file. It becomes a frozen `Study` here, once, and nothing after this checks it again.
 
-Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one. The set `sources` reproduces
-the published comparisons.
+Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one. The set `sources` runs the
+published comparisons as they were run, and `sources-short` only the cells that their claims are about.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from tollbar.catalog.sources import Publication, sources
 from tollbar.core.errors import TollbarError, nearest
 from tollbar.core.files import is_file, is_folder, read_text
+from tollbar.core.patterns import matches
 from tollbar.core.wire import is_plain
 from tollbar.study.asking import ASKED, Question, needs_server, of_words, performing
 from tollbar.study.beginning import begun
@@ -37,8 +38,8 @@ from tollbar.study.definition import (
     Study,
     default_load,
     is_paced,
-    matches,
 )
+from tollbar.study.figures import Figure, Series
 from tollbar.study.reading import read
 from tollbar.study.words import choice_homes, choices_of, coordinates_of
 
@@ -46,6 +47,7 @@ __all__ = [
     "ASKED",
     "AS_PUBLISHED",
     "NOT_SETTINGS",
+    "SETS_OF_SOURCES",
     "STATISTIC_OF",
     "USUAL_USERS",
     "Amount",
@@ -53,11 +55,13 @@ __all__ = [
     "Coordinates",
     "Cost",
     "CrossTable",
+    "Figure",
     "LeaveOut",
     "Load",
     "Measure",
     "Publication",
     "Question",
+    "Series",
     "Statistic",
     "Study",
     "begun",
@@ -84,7 +88,13 @@ MOST_NAME_BYTES = 200
 """Limit of a study's name: a file's name has 255 bytes, and the directory of a run needs some for the time."""
 
 AS_PUBLISHED = "sources"
-"""Set that reproduces the published comparisons: the cells of each study that claims are about."""
+"""Set that runs the published comparisons as they were run: every cell of studies that draw their source's figures.
+
+Of other studies of a source it has the cells of claims only.
+"""
+SHORT = "sources-short"
+"""Set with a selection of the same: the cells that claims are about, without the loads and cells of figures alone."""
+SETS_OF_SOURCES = (AS_PUBLISHED, SHORT)
 
 
 def load(names: Sequence[str]) -> tuple[Study, ...]:
@@ -127,7 +137,7 @@ def members() -> Mapping[str, tuple[Traversable, ...]]:
 
 def is_named(name: str) -> bool:
     """Return whether `load` accepts this name: a shipped one, or a file or folder."""
-    known = (AS_PUBLISHED, *shipped(), *members())
+    known = (*SETS_OF_SOURCES, *shipped(), *members())
     return name in known or Path(name).suffix == ".toml" or is_folder(Path(name))
 
 
@@ -138,8 +148,10 @@ def _name(path: Traversable) -> str:
 def _load_one(name: str) -> Iterator[Study]:
     known, within = shipped(), members()
     if name == AS_PUBLISHED:
-        for one in load([name for source in sources().values() for name in source.as_run]):
-            yield replace(one, measure=replace(one.measure, cells="claimed"))
+        for one in load([name for source in sources().values() for name in source.studies]):
+            yield one if one.figures else _claimed(one)
+    elif name == SHORT:
+        yield from map(_claimed, load([name for source in sources().values() for name in source.as_run]))
     elif name in known:
         for path in known[name]:
             yield _read(path)
@@ -170,10 +182,15 @@ def _load_one(name: str) -> Iterator[Study]:
         # A list of all members would be too long.
         raise TollbarError(
             f"no such study: `{name}`",
-            hint=nearest(name, [AS_PUBLISHED, *known, *of_sets])
+            hint=nearest(name, [*SETS_OF_SOURCES, *known, *of_sets])
             or nearest(name, known)
             or "`tollbar list studies` lists them",
         )
+
+
+def _claimed(one: Study) -> Study:
+    """Return the study with the cells that its claims are about."""
+    return replace(one, measure=replace(one.measure, cells="claimed"))
 
 
 def _read(path: Traversable, where: str | None = None) -> Study:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -13,8 +13,9 @@ from tollbar.catalog.families import OF_A_LOAD, Family, Value
 from tollbar.catalog.servers.places import RoleMachine
 from tollbar.catalog.servers.remote import Remote
 from tollbar.core import limits, units
-from tollbar.core.patterns import is_like
+from tollbar.core.patterns import matches
 from tollbar.core.wire import KEYS, Strict
+from tollbar.study.figures import Figure
 
 Coordinates = Mapping[str, Value]
 """Coordinates of a cell.
@@ -22,6 +23,7 @@ Coordinates = Mapping[str, Value]
 They are `choice`, `provider`, `server`, `op`, every setting that applies to it, one of `LOADS`, and `client` or
 `threads` if the study sets them.
 """
+
 
 NOT_SETTINGS = ("choice", "provider", "server", "op", *OF_A_LOAD, "threads")
 """Coordinates that are not settings of a family."""
@@ -85,6 +87,8 @@ def _least_and_most(given: object) -> object:
     return given
 
 
+OF_DIFFERENCES = ("wider", "no-wider")
+"""Orders of how much two differ, in either direction."""
 _A_RATIO = f"a `ratio` must be {limits.RATIO.words}, or a list of the least and the most"
 _Ratio = Annotated[tuple[float, float], BeforeValidator(_least_and_most)]
 
@@ -108,8 +112,8 @@ class Claim(Strict):
     """
     ratio: _Ratio | None = None
     """Least and greatest published ratio; equal, unless it depends on a setting that cannot be varied here."""
-    order: Literal["more", "less", "wider"] | None = None
-    """Published order; `wider` belongs to `grows`: the two differ by more, in either direction."""
+    order: Literal["more", "less", "wider", "no-wider"] | None = None
+    """Published order; `wider` and `no-wider` belong to `grows`: the two differ by more or not, in either direction."""
     note: str | None = None
     component: str | None = None
     """Component whose CPU time is compared; None: all that pay the cost."""
@@ -150,8 +154,8 @@ class Claim(Strict):
             )
         if any(first == second for first, second in self.grows.values()):
             raise ValueError("`grows` needs two different values, for example `bytes = [64, 4096]`")
-        if self.order == "wider" and not self.grows:
-            raise ValueError('`order = "wider"` needs `grows`, for example `grows = { bytes = [64, 4096] }`')
+        if self.order in OF_DIFFERENCES and not self.grows:
+            raise ValueError(f'`order = "{self.order}"` needs `grows`, for example `grows = {{ bytes = [64, 4096] }}`')
         if tried and (len(self.published) % 2 if compares else len(self.published) > 1):
             raise ValueError("`published` must be two figures, of `of` and of `over`, or one without `over`")
         if (self.error or self.deviation) and not self.published:
@@ -223,6 +227,8 @@ class Measure:
     rounds: int
     """Number of chunks of each trial."""
     blocks: int
+    pause_s: float = 0.0
+    """Time in which the servers of a batch settle before its rounds."""
     precision: float | None = None
     """Target half-width of every toll's interval, as a share.
 
@@ -333,6 +339,7 @@ class Study:
     statistic: Statistic | None = None
     """Statistic of the claims' source, to print for the cells measured here too."""
     tables: tuple[CrossTable, ...] = ()
+    figures: tuple[Figure, ...] = ()
     factors: Mapping[str, tuple[Value, Value]] = field(default_factory=dict)
     """Coordinates of two values each, the first without and the second with something.
 
@@ -352,9 +359,3 @@ QUICK_OPERATION_S = 20e-6
 # With the turns between them, a hundred take as long as ten of 5 ms.
 QUICK_CHUNK_S, QUICK_ROUNDS = 0.0002, 100
 DEFAULT_MEASURE = Measure(cost="cpu", chunk_s=0.005, rounds=10, blocks=12, is_adapted=True)
-
-
-def matches(value: Value | None, patterns: Sequence[Value]) -> bool:
-    """Return whether a coordinate's value matches one of these, in which a word may contain `*`."""
-    # A word always matches itself, because a URL may contain an address in brackets.
-    return value is not None and any(value == one or is_like(str(value), str(one)) for one in patterns)

@@ -21,6 +21,7 @@ from tollbar.study.definition import (
     CrossTable,
     Statistic,
 )
+from tollbar.study.figures import Figure
 
 # Keys of earlier versions, and the hint for each.
 GONE = {
@@ -103,6 +104,7 @@ class WireMeasure(Wire):
     chunk: Annotated[Seconds, _within(limits.CHUNK_S)] = DEFAULT_MEASURE.chunk_s
     rounds: Annotated[int, _within(limits.ROUNDS)] = DEFAULT_MEASURE.rounds
     blocks: Annotated[int, _within(limits.BLOCKS)] = DEFAULT_MEASURE.blocks
+    pause: Annotated[Seconds, _within(limits.PAUSE_S)] = DEFAULT_MEASURE.pause_s
     precision: Annotated[Share, _within(limits.PRECISION)] | None = None
     longest: Annotated[Seconds, _within(limits.LONGEST_S)] | None = None
     cells: Cells = "all"
@@ -138,6 +140,7 @@ class WireStudy(Wire):
     judge: WireJudge = WireJudge()
     claim: Annotated[tuple[Claim, ...], Field(max_length=MOST_ITEMS)] = ()
     table: Annotated[tuple[CrossTable, ...], Field(max_length=MOST_ITEMS)] = ()
+    figure: Annotated[tuple[Figure, ...], Field(max_length=MOST_ITEMS)] = ()
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")

@@ -34,6 +34,7 @@ from tollbar.study.definition import (
     Study,
     default_load,
 )
+from tollbar.study.figures import Figure
 from tollbar.study.keys import GONE, WireStudy
 
 # Metrics that claims may use: in every family, without users, and with users of a server.
@@ -100,6 +101,7 @@ def read(
         notes=wire.notes,
         statistic=wire.statistic,
         tables=tuple(reader.table(table) for table in wire.table),
+        figures=tuple(reader.figure(figure, None if kept else wire.servers) for figure in wire.figure),
     )
 
 
@@ -225,11 +227,13 @@ def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
         measure.chunk,
         measure.rounds,
         measure.blocks,
+        measure.pause,
         measure.precision,
         cells=measure.cells,
         is_adapted=is_adapted,
     )
-    noticed = any(claim.metric in NOTICED for claim in wire.claim)
+    # Figures and rates of a source are of a throughput phase in each block, as its runs were.
+    noticed = wire.statistic == "rate-after-first" or any(claim.metric in NOTICED for claim in wire.claim)
     return replace(made, longest_s=measure.longest, phase_every=1 if noticed else made.phase_every)
 
 
@@ -276,11 +280,7 @@ class _Reader:
     def claim(self, claim: Claim, servers_of_study: Sequence[str] | None) -> Claim:
         """Return the checked claim of a study with these servers; None: they need not exist here."""
         self._has_metric("claim.metric", claim.metric, *JUDGED, *(NOTICED if self.has_load else ELAPSED))
-        if claim.component and servers_of_study is not None:
-            found = [*(servers.all_servers()[name] for name in servers_of_study), *servers.services().values()]
-            known = dict.fromkeys(component.name for server in found for component in server.components)
-            if claim.component not in known:
-                raise unknown("component", claim.component, known, where=f"{self.where}: `claim.component`")
+        self._has_component("claim.component", claim.component, servers_of_study)
         of, over = self.coordinates("claim.of", claim.of), self.coordinates("claim.over", claim.over)
         grows = {}
         for name, ends in claim.grows.items():
@@ -297,6 +297,20 @@ class _Reader:
             raise TollbarError(f"`table.columns` cannot be `{table.columns}`, which has the rows", where=self.where)
         over, where = self.coordinates("table.over", table.over), self.coordinates("table.where", table.where)
         return replace(table, over=over, where=where)
+
+    def figure(self, figure: Figure, servers_of_study: Sequence[str] | None) -> Figure:
+        """Return the checked figure of a study with these servers; None: they need not exist here."""
+        if figure.is_of_a_load and not self.has_load:
+            raise TollbarError(f'`figure.draws`: `"{figure.draws}"` needs a load', where=self.where)
+        if figure.groups is not None:
+            self._known("figure.groups", figure.groups)
+        self._has_component("figure.component", figure.component, servers_of_study)
+        where = {name: self.patterns("figure.where", name, given) for name, given in figure.where.items()}
+        series = tuple(
+            replace(one, where={name: self.patterns("figure.series.where", name, v) for name, v in one.where.items()})
+            for one in figure.series
+        )
+        return replace(figure, where=dict(where), series=series)
 
     def factors(self, wire: WireStudy, choices: Sequence[str]) -> dict[str, tuple[Value, Value]]:
         """Return the two values of each factor, in the study's order."""
@@ -316,6 +330,14 @@ class _Reader:
                 )
             found[name] = (given[0], given[1])
         return found
+
+    def _has_component(self, key: str, name: str | None, servers_of_study: Sequence[str] | None) -> None:
+        if name is None or servers_of_study is None:
+            return
+        found = [*(servers.all_servers()[one] for one in servers_of_study), *servers.services().values()]
+        known = dict.fromkeys(component.name for server in found for component in server.components)
+        if name not in known:
+            raise unknown("component", name, known, where=f"{self.where}: `{key}`")
 
     def _has_metric(self, key: str, name: str, *others: str) -> None:
         known = (*others, *self.family.metrics)

@@ -50,6 +50,8 @@ def measure(
         chained = probed if base_ns is None else []
         if chain is not None:
             chain.read(chained)
+        if how.pause_s:
+            time.sleep(how.pause_s)
         rounds = Rounds(members, how, source, probe, watch)
         rounds.first_tries()
         for member in members if batch.block % how.phase_every == 0 else ():
@@ -58,7 +60,7 @@ def measure(
                 member.phase = phase_of(member)
         if chain is not None:
             chain.read(chained)
-        budget.earn(time.monotonic() - began_s)
+        budget.earn(time.monotonic() - began_s - how.pause_s)
         if probe is not None:
             rounds.make_up(budget)
         for member in members:

@@ -113,10 +113,12 @@ def of_study(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float
 def of_block(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float:
     """Return the seconds of one block: each batch also has baselines, and each baseline has its repeat."""
     visits: Counter[str] = Counter()
+    measure, known = planned.study.measure, paces or {}
+    paused_s = 0.0
     for batches in blocks(planned, seed, 1):
         visits.update(visit.cell.key for batch in batches for visit in batch.visits)
-    measure, known = planned.study.measure, paces or {}
-    return sum(
+        paused_s += measure.pause_s * len(batches)
+    return paused_s + sum(
         visits[cell.key] * trial_s(cell, measure, known.get((cell.study, cell.key)))
         for cell in planned.cells
         # Unproven cells are not measured.
@@ -127,8 +129,11 @@ def of_block(planned: StudyPlan, seed: int, paces: Paces | None = None) -> float
 def of_batches(plan: Plan, batches: Iterable[Batch], paces: Paces) -> float:
     """Return the seconds of these batches, of proved cells."""
     measures = {one.study.name: one.study.measure for one in plan.studies}
-    visits = (visit for batch in batches for visit in batch.visits)
-    return sum(trial_s(v.cell, measures[v.cell.study], paces.get((v.cell.study, v.cell.key))) for v in visits)
+    return sum(
+        measures[batch.study].pause_s
+        + sum(trial_s(v.cell, measures[batch.study], paces.get((batch.study, v.cell.key))) for v in batch.visits)
+        for batch in batches
+    )
 
 
 def trial_s(cell: Cell, how: Measure, pace: Pace | None = None) -> float:

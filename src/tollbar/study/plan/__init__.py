@@ -193,6 +193,7 @@ def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...
         )
     _refuse_idle_settings(study, [*(cell.coordinates for cell in cells), *(at for at, _ in left_out.values())])
     _refuse_ambiguous_tables(study, cells)
+    _refuse_ambiguous_figures(study, cells)
     if study.measure.cells == "claimed":
         needed = _claimed(study, cells)
         left_out |= {cell.key: (cell.coordinates, "No claim is about it.") for cell in cells if cell.key not in needed}
@@ -241,6 +242,25 @@ def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
                 if apart:
                     what = f"{one.label} and {other.label} have the same place; it must have one cell"
                     raise TollbarError(what, where=where, hint=f"set `{'` and `'.join(apart)}` in `table.where`")
+
+
+def _refuse_ambiguous_figures(study: Study, cells: Sequence[Cell]) -> None:
+    """Raise TollbarError for a figure's series without cells, and for two cells in one place of it."""
+    for figure in study.figures:
+        for series in figure.series:
+            where = f"{study.name}: figure “{figure.title}”: “{series.title}”"
+            placed: dict[Value | None, Cell] = {}
+            for cell in figure.cells_of(series, cells):
+                first = placed.setdefault(figure.place_of(cell.coordinates), cell)
+                if first is not cell:
+                    apart = [n for n, v in cell.coordinates.items() if first.coordinates.get(n) != v]
+                    raise TollbarError(
+                        f"{first.label} and {cell.label} have the same place; it must have one cell",
+                        where=where,
+                        hint=f"set `{'` and `'.join(apart)}` in `figure.where`, or in its series",
+                    )
+            if not placed:
+                raise TollbarError("the series selects no cells", where=where, hint="change its `where`")
 
 
 class _Place(NamedTuple):

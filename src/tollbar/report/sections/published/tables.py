@@ -49,7 +49,7 @@ def published_tables(part: Published) -> list[Table]:
                     TableCell(times(line.result.all_samples.estimate) if line.result.all_samples else ""),
                     *([TableCell(" / ".join(f"{rate:,.0f}" for rate in line.result.rates or ()))] if rated else []),
                 )
-                for number, line in _numbered(group)
+                for number, line in numbered_lines(group)
             ],
         )
         for group in part.groups
@@ -78,12 +78,15 @@ def _titled(title: str, text: str | None) -> str | None:
     return f"{title}: {text}" if text else None
 
 
+_GROWTH = {"more": "grows", "less": "shrinks", "wider": "differs by more", "no-wider": "differs by no more"}
+
+
 def published_words(claim: Claim) -> str:
     """Return the published value in a few words: a ratio, the least and the most of several, an order, or a figure."""
     if claim.ratio is not None:
         return f"{times_range(*claim.ratio)} of the first" if claim.grows else times_range(*claim.ratio)
     if claim.grows and claim.order is not None:
-        return {"more": "grows", "less": "shrinks", "wider": "differs by more"}[claim.order]
+        return _GROWTH[claim.order]
     if claim.order is not None:
         return claim.order
     return claim.published[0].text if claim.published else "–"
@@ -104,7 +107,7 @@ def said_where(claim: Claim, family: Family) -> str | None:
     return " ".join(f"{part.rstrip('.')}." for part in (claim.where, claim.note, *standings) if part) or None
 
 
-def _numbered(group: Group) -> list[tuple[str, Line]]:
+def numbered_lines(group: Group) -> list[tuple[str, Line]]:
     """Return a number for each line, `2`, or `2.1`, `2.2` if one claim was tested in several places."""
     says = [(line.study.name, line.claim.says) for line in group.lines]
     order = {one: i for i, one in enumerate(dict.fromkeys(says), 1)}
@@ -127,7 +130,7 @@ def claim_place(judged: StudyJudgement, result: ClaimResult) -> str:
 def published_chart(group: Group) -> Chart | None:
     """Return the published ratios next to the measured ones; None if no claim gives a ratio."""
     # The table next to the chart has them all.
-    numbered = [(n, line) for n, line in _numbered(group) if line.claim.is_judged][:MOST_ROWS]
+    numbered = [(n, line) for n, line in numbered_lines(group) if line.claim.is_judged][:MOST_ROWS]
     dots = [_dot(number, line) for number, line in numbered]
     if not any(d.then for d in dots):
         return None
