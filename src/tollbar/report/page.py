@@ -114,7 +114,10 @@ def page(judgement: Judgement) -> Page:
     sections = [
         linked(section, "", taken)
         for section in (
-            *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
+            *(
+                Section(one.heading, tuple(blocks_of(one, judgement.run, folding=False)), _source_name(one))
+                for one in sources
+            ),
             *(_study(judgement, study, said) for study, said in ordered),
             Section("Method and machine", tuple(_how(judgement)), "how"),
             Section("Reproduce", _again(judgement.run), "again"),
@@ -173,6 +176,11 @@ def _entry(section: Section | Listing, *, whole: bool = True) -> Entry:
     return Entry(section.name, section.title, parts=inside)
 
 
+def _source(judgement: Judgement, published: Published) -> Section:
+    blocks = tuple(blocks_of(published, judgement.run, folding=False))
+    return Section(published.heading, blocks, _source_name(published))
+
+
 def _source_name(published: Published) -> str:
     return f"source-{published.source.name if published.source else ''}"
 
@@ -197,7 +205,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
         effects_section(study),
         strength_section(study, at),
         threats_section(study),
-        Section(part.heading, tuple(blocks_of(part, folding=True))) if part else None,
+        Section(part.heading, tuple(blocks_of(part, judgement.run, folding=True))) if part else None,
         memory_section(study),
         shares_section(at),
         waits_listing(study),

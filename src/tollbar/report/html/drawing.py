@@ -17,6 +17,7 @@ from tollbar.report.numbers import amount
 from tollbar.report.sections.cpu import Bars, Timeline
 from tollbar.report.sections.factors import Waterfall
 from tollbar.report.sections.load import Curves, is_hollow
+from tollbar.report.sections.published.drawn import Rates, Use
 from tollbar.report.standings import STANDINGS, standing_words
 
 Spec = dict[str, Any]
@@ -130,6 +131,35 @@ def _timeline(data: Timeline) -> Mapping[str, object]:
     }
 
 
+def _rates(data: Rates) -> Mapping[str, object]:
+    return {
+        "rows": [
+            {
+                "group": one.group,
+                "series": one.series,
+                "limited": one.limit is not None,
+                **({} if one.measured is None else {"value": _short(one.measured)}),
+                **({} if one.of_a_core is None else {"core": _short(one.of_a_core)}),
+            }
+            for one in data.rates
+        ],
+        "colours": [palette.part_colour(i + 1) for i in range(len(data.series))],
+    }
+
+
+def _use(data: Use) -> Mapping[str, object]:
+    return {
+        "rows": [
+            {"op": number, "at": round(number + moment.at, 3), "busy": _short(busy), "by": part}
+            for number, phase in enumerate(data.phases)
+            for moment in phase.moments
+            for part, busy in moment.busy.items()
+        ],
+        "names": [{"at": number + 0.5, "says": list(phase.titles)} for number, phase in enumerate(data.phases)],
+        "colours": [palette.part_colour(i) for i in range(len(data.parts))],
+    }
+
+
 def _strength(data: Strengths) -> Mapping[str, object]:
     # Room below the lowest name, so that it does not touch the axis.
     low = data.scale.low * (data.scale.low / data.scale.high) ** (LINE_PX / HEIGHT_PX)
@@ -178,6 +208,8 @@ _CHARTS: Mapping[type, tuple[str, Callable[[Any], Mapping[str, object]]]] = {
     Curves: ("curves", _curves),
     Bars: ("bars", _bars),
     Timeline: ("timeline", _timeline),
+    Rates: ("rates", _rates),
+    Use: ("use", _use),
     Strengths: ("strength", _strength),
     Waterfall: ("waterfall", _waterfall),
     Drift: ("drift", lambda _: {}),

@@ -115,7 +115,7 @@ def facets(study: StudyJudgement) -> list[Facet]:
     label, place = labels(study, inside), place_words(study)
     called = [label(rows[0]) for rows, _ in found]
     numbers = {name: i for i, name in enumerate(dict.fromkeys(called))}
-    panels = _panels(study, column_title(family, name), [p for _, points in found for p in points])
+    panels = load_panels(study, column_title(family, name), [p for _, points in found for p in points])
     drawn = []
     for where in facet_sizes(cells, apart):
         here = [i for i, (rows, _) in enumerate(found) if covers(spot(rows[0], apart), where)]
@@ -125,27 +125,15 @@ def facets(study: StudyJudgement) -> list[Facet]:
             for order, i in enumerate(here)
         )
         title = place(at_spot(apart, where), apart)
-        drawn.append(Facet(title, lines, tuple(_chart(title, panel, lines) for panel in panels)))
+        drawn.append(Facet(title, lines, tuple(load_chart(title, panel, lines) for panel in panels)))
     return drawn
 
 
 def _at_loads(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[LoadPoint, ...]]]:
     """Return the rows and points of each cell that was to be measured at several loads, the cheapest first."""
-    metrics = {metric: by_row(study, metric) for metric in (cost_metric(study), THROUGHPUT, P50, P95)}
-    cost = metrics[cost_metric(study)]
     found = []
     for rows in by_cell(study.rows):
-        points = tuple(
-            LoadPoint(
-                int(r.coordinates[name]),
-                # Nanoseconds, whatever the unit of a metric of time is.
-                {m: v.value * (1000 if v.unit == "us" else 1) for m, of in metrics.items() if (v := of.get(r.key))},
-                next((limit for of in metrics.values() if r.key in of and (limit := of[r.key].limit)), None),
-            )
-            for r in rows
-            # Unpaced users have no place on an axis of rates.
-            if r.key in cost and r.coordinates.get(name)
-        )
+        points = load_points(study, rows, name)
         # A cell of one load has no curve; the table below has it.
         if points and len(rows) > 1:
             found.append((rows, points))
@@ -153,8 +141,24 @@ def _at_loads(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[L
     return found
 
 
-def _panels(study: StudyJudgement, axis: str, points: Sequence[LoadPoint]) -> list[Curves]:
-    """Return the three panels, without lines, on axes that all facets share."""
+def load_points(study: StudyJudgement, rows: Sequence[Row], name: str) -> tuple[LoadPoint, ...]:
+    """Return the measured ones of these rows, by their coordinate `users` or `rate`."""
+    metrics = {metric: by_row(study, metric) for metric in (cost_metric(study), THROUGHPUT, P50, P95)}
+    return tuple(
+        LoadPoint(
+            int(r.coordinates[name]),
+            # Nanoseconds, whatever the unit of a metric of time is.
+            {m: v.value * (1000 if v.unit == "us" else 1) for m, of in metrics.items() if (v := of.get(r.key))},
+            next((limit for of in metrics.values() if r.key in of and (limit := of[r.key].limit)), None),
+        )
+        for r in rows
+        # Unpaced users have no place on an axis of rates.
+        if r.key in metrics[cost_metric(study)] and r.coordinates.get(name)
+    )
+
+
+def load_panels(study: StudyJudgement, axis: str, points: Sequence[LoadPoint]) -> list[Curves]:
+    """Return the panels of requests a second, response times and costs, without lines, on axes that facets share."""
     cost, title = cost_metric(study), cost_words(study).title
 
     def values(*metrics: str) -> list[float | None]:
@@ -169,7 +173,8 @@ def _panels(study: StudyJudgement, axis: str, points: Sequence[LoadPoint]) -> li
     ]
 
 
-def _chart(where: str, panel: Curves, lines: Sequence[LoadLine]) -> Chart:
+def load_chart(where: str, panel: Curves, lines: Sequence[LoadLine]) -> Chart:
+    """Return a panel with these lines."""
     said = "; ".join(
         f"{line.label}: " + ", ".join(_spoken(p, panel) for p in line.points if panel.metric in p.values)
         for line in lines

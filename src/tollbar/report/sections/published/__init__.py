@@ -9,20 +9,30 @@ from tollbar.analysis import StudyJudgement
 from tollbar.report.blocks import Block, Figures, Items, Key, Legend, Listing, Paragraph, Section, folds
 from tollbar.report.costs import cost_words
 from tollbar.report.groups import MOST_ROWS
+from tollbar.report.sections.published.amounts import amounts_chart
+from tollbar.report.sections.published.drawn import source_figures
 from tollbar.report.sections.published.figures import by_source_words
 from tollbar.report.sections.published.lines import OURS, Published, counted_verdicts
+from tollbar.report.sections.published.setup import setup_table
 from tollbar.report.sections.published.tables import published_chart, published_tables
+from tollbar.results import Run
 
 
-def blocks_of(part: Published, *, folding: bool) -> Iterator[Block]:
-    """Yield the blocks of a part, with a table for each study; the tables are folded only if `folding`."""
+def blocks_of(part: Published, run: Run, *, folding: bool) -> Iterator[Block]:
+    """Yield the blocks of a part, with figures and a table for each study; tables are folded only if `folding`."""
     yield Items(about_source(part))
+    if part.source is not None and part.source.setup:
+        judged = {line.study.name: line.judged for line in part.lines if line.judged}
+        yield setup_table(part.source, [*judged.values()], run)
     yield from (Paragraph(meaning, "note") for meaning in meanings_of(part))
     for group, table in zip(part.groups, published_tables(part), strict=True):
         title = f"All {len(table.rows)} comparisons"
         chart = published_chart(group)
         legend = Legend([Key("published", mark="then"), Key("measured", mark="here")])
         blocks: list[Block] = [legend, Figures([chart], "")] if chart else []
+        amounts = amounts_chart(group)
+        blocks += [legend, Figures([amounts])] if amounts else []
+        blocks += source_figures(None if group.title == OURS else group.lines[0].judged)
         blocks += folds(title, table, folding and len(table.rows) > MOST_ROWS)
         if len(part.groups) > 1:
             yield Section(group.title, blocks)

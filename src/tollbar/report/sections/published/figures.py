@@ -14,7 +14,7 @@ from tollbar.report.sections.published.lines import Line
 from tollbar.study import Amount, Claim, Statistic
 
 # Amount of a source's figure: `ms for 10,000 rows` is of 10,000 operations.
-_TIMES = re.compile(r"for ([\d,]+) ")
+TIMES = re.compile(r"for ([\d,]+) ")
 
 
 def said_figures(claim: Claim) -> str | None:
@@ -67,13 +67,13 @@ def in_its_unit(said: Amount | None, value: float, unit: str, size: Value | None
     if said is None or number is None:
         return amount(value, unit)
     # Further words of the source's figure, such as `of ticket`, apply to its own figure only.
-    its = said.unit if _TIMES.search(f"{said.unit} ") else said.unit.partition(" ")[0]
+    its = said.unit if TIMES.search(f"{said.unit} ") else said.unit.partition(" ")[0]
     return f"{figure_words(number)} {its}"
 
 
 def _converted(its: str, value: float, unit: str, size: Value | None) -> float | None:
     of = its.partition(" ")[0]
-    times = _TIMES.search(f"{its} ")
+    times = TIMES.search(f"{its} ")
     if unit in ("B", "B/op"):
         scale = 1 if of == "bytes" else units.BYTES.get(of)
         return value / scale if scale else None
