@@ -17,7 +17,7 @@ from tollbar.core.records import Chunks, Outcome, Trial
 _TICKS_NS = (1_000_000, 4_000_000, 10_000_000)
 # A time this near to a multiple, as a share of the tick, counts as on it: 8 of 100 do by chance.
 _NEAR = 0.04
-# More than chance explains, and still reached if half of the chunks were not held up.
+# More than chance explains, and reached although nearly half of the chunks wait for no tick.
 _MANY = 0.5
 # A chunk lasts for its minimum, which may be a multiple itself: a lattice must use other multiples as well.
 _ANOTHER = 0.1

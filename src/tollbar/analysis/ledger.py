@@ -43,7 +43,7 @@ class Quantity:
 
     @property
     def is_inverse(self) -> bool:
-        """True if a larger value means less of what is measured."""
+        """True for the capacity, which is one over the cost."""
         return self.metric == "capacity"
 
     @property
