@@ -140,7 +140,7 @@ def test_a_name_is_its_choice(name: str, choice: str) -> None:
         ("SEED-128-CBC-HMAC-SHA-256", "a cipher with a MAC in one"),
         ("arcfour-hmac-md5", "a cipher with a MAC in one"),
         ("PBES2-AES-256-CBC-PBKDF2-SHA-256", "no family of key derivation"),
-        ("ECDH-ES+A128KW", "says both ecdh and aes"),
+        ("ECDH-ES+A128KW", "a key agreement and a key wrapping in one"),
         ("AES-128-GCM-SHA256", "says sha-256 besides"),
         ("ML-DSA-65-SHA-512", "says sha-512 besides"),
         ("SHA-256/128", "says both sha-256 and 128 bits"),

@@ -37,6 +37,10 @@ class FactReader:
         if len(protocols := self.found.get("protocol", {})) > 1:
             # DTLS and QUIC have versions of TLS, and CycloneDX 1.6 has no types for them.
             protocols.pop("tls", None)
+        if "given-version" in self.found and self.found.get("version", {}).get("ssl") == "name":
+            # Programs call every version by the name of the first.
+            del self.found["version"]["ssl"]
+            self.found = {name: values for name, values in self.found.items() if values}
         if "tls-suite" in self.found and texts.get("kind") == "algorithm":
             self.found[ALGORITHM] = {"tls": "name"}
             self.left = [(property_, word) for property_, word in self.left if property_ != "name"]
@@ -132,6 +136,11 @@ class FactReader:
             if not sizes.is_tag(given, self.found.get("mode", {}), is_pair=name.begins_with_pair):
                 left = (*left, *(int(given.pop(one)) for one in ("tag", "nonce") if one in given))
             given.pop("nonce", None)
+            if int(given.get("n", _MOST_POWER + 1)) <= _MOST_POWER:
+                # scrypt's cost without a key is often its power of two; a number that is one may be either.
+                if int(given["n"]).bit_count() == 1:
+                    self._add("small-n", given["n"], property_)
+                given["n"] = str(1 << int(given["n"]))
             for fact, value in given.items():
                 if property_ != "size" or fact == "bits":
                     self._add(fact, _bits(fact, value), property_)
@@ -169,10 +178,23 @@ class FactReader:
         curves, algorithm = self.found.get("curve", {}), next(iter(self.found.get(ALGORITHM, {})), "")
         is_of_curves = curves or "group" in self.found or algorithm in _BY_CURVE
         for name, property_ in self.found.pop("curve-set", {}).items():
-            if not is_of_curves:
+            if not curves and (curve := self._of_set(name)):
+                self._add("curve", curve, property_)
+            elif not is_of_curves:
                 self.left.append((property_, name))
             elif curves and not any(is_like(one, pattern) for one in curves for pattern in table().curve_sets[name]):
                 self._add("curve", name, property_)
+
+    def _of_set(self, name: str) -> str | None:
+        """Return the curve of a set whose field has the size that is given; None: it is not one."""
+        fields_ = self.found.get("field", {})
+        fitting = [
+            curve
+            for curve, bits in table().curve_sizes.items()
+            if fields_ and all(int(one) in bits for one in fields_)
+            if any(is_like(curve, pattern) for pattern in table().curve_sets[name])
+        ]
+        return fitting[0] if len(fitting) == 1 else None
 
     def _size_digests(self) -> None:
         """Turn a hash family with a size into the hash, such as `SHA` of 256 bits; a wrong size is a contradiction."""
@@ -192,8 +214,9 @@ class FactReader:
                 # `parameterSetIdentifier` is 512 for SHA512withRSA too: there it is not the size of the key.
                 del bits[own]
             for size, property_ in said.items():
-                sized = _SIZED.get(digest, "").format(size)
-                if sized and (size in ("224", "256", "384", "512") or digest.startswith("blake2")):
+                generation = _OF_SHA.get(size, "") if digest == "sha" else ""
+                sized = generation or _SIZED.get(digest, "").format(size)
+                if sized and (generation or size in ("224", "256", "384", "512") or digest.startswith("blake2")):
                     digests[sized] = digests.pop(digest)
                     digest = sized
                 elif size != own and ALGORITHM not in self.found:
@@ -255,6 +278,8 @@ _PRIMITIVES = {
     "aead": "ae",
     "keyderivation": "kdf",
 }  # fmt: skip
+# The generations of SHA, and the bits of the first.
+_OF_SHA = {"1": "sha-1", "160": "sha-1", "2": "sha-2", "3": "sha-3"}
 _SIZED = {
     "sha": "sha-{}",
     "sha-2": "sha-{}",

@@ -103,6 +103,9 @@ class _Algorithm(Struct, rename="camel", frozen=True):
     primitive: Text = None
     algorithm_family: Text = None
     parameter_set_identifier: Text = None
+    # Names of sizes that the specification does not have, and tools write.
+    key_size: Text = None
+    key_length: Text = None
     curve: Text = None
     elliptic_curve: Text = None
     mode: Text = None
@@ -192,7 +195,8 @@ def _part(raw: Raw, kind: type[Kind], name: str) -> Kind:
 
 
 def _text(said: Text) -> str:
-    return "" if said is None else said if isinstance(said, str) else str(said)
+    whole = int(said) if isinstance(said, float) and said.is_integer() else said
+    return "" if whole is None else str(whole)
 
 
 def _each(said: Texts) -> tuple[Text, ...]:
@@ -231,6 +235,7 @@ def _algorithm(crypto: _Crypto, name: str) -> Made:
         "name": name,
         "family": _text(of.algorithm_family),
         "parameter": _text(of.parameter_set_identifier),
+        "size": _text(of.key_size or of.key_length or crypto.key_size),
         "curve": _text(of.elliptic_curve or of.curve),
         "mode": _text(of.mode),
         "padding": _text(of.padding),
