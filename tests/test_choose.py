@@ -11,13 +11,13 @@ from pathlib import Path
 from policy_lab import OURS, asked
 from test_choosing import COSTS, digests, noisy
 from tollbar.catalog.policies import Ruling, with_edition
-from tollbar.decide.answers import page_of
 from tollbar.decide.candidates import nearby
 from tollbar.decide.choose.answered import Answered
 from tollbar.decide.choose.document import made
 from tollbar.decide.choose.words import answer
 from tollbar.decide.choosing import choose
 from tollbar.decide.rulings import Candidate, Wanted
+from tollbar.decide.shared import page_of
 from tollbar.report.numbers import NOISY
 from tollbar.report.page import Brief
 

@@ -14,7 +14,7 @@ from report_example import digests, judgement
 from tollbar.analysis import CrossCell, CrossTableResult, StudyJudgement, Verdict, judge_study
 from tollbar.catalog.families import Value
 from tollbar.core.records import Outcome
-from tollbar.report import document
+from tollbar.report import json_forms
 from tollbar.report.blocks import Items
 from tollbar.report.html.page import html
 from tollbar.report.page import page
@@ -203,7 +203,7 @@ def test_a_column_without_a_number_says_why() -> None:
 
 
 def test_the_document_has_every_cell_in_its_row() -> None:
-    found = json.loads(json.dumps(document.of_run(judgement([shown()])), allow_nan=False))["studies"][0]
+    found = json.loads(json.dumps(json_forms.of_run(judgement([shown()])), allow_nan=False))["studies"][0]
     (table,) = found["tables"]
     assert ("What it costs by `library`", "provider", "choice") == (
         table["title"],

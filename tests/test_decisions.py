@@ -11,7 +11,7 @@ import pytest
 from tollbar.cli.options import Layout, show_answer
 from tollbar.core.errors import TollbarError
 from tollbar.report.blocks import Listing, Table, TableCell, numbers, row_names
-from tollbar.report.document.form import Form, Number
+from tollbar.report.json_forms.form import Form, Number
 from tollbar.report.page import Brief
 from tollbar.report.terminal import streams
 

@@ -20,8 +20,8 @@ from tollbar.analysis import StudyJudgement
 from tollbar.core.stats import Interval
 from tollbar.decide.reference import with_tables
 from tollbar.decide.schema import DOCUMENTS, json_schema
-from tollbar.report import document
-from tollbar.report.document.run import RunDocument
+from tollbar.report import json_forms
+from tollbar.report.json_forms.whole_run import RunDocument
 from tollbar.report.sections.against import first_sentences
 from tollbar.report.sections.answer import answer
 
@@ -54,7 +54,7 @@ CLAIM = {"says", "metric", "published", "ratio", "low", "high", "all", "rates", 
 
 def _read(*studies: StudyJudgement) -> Any:
     """Return these studies as read back from strict JSON, without infinite numbers."""
-    return json.loads(json.dumps(document.of_run(judgement(studies)), allow_nan=False))["studies"]
+    return json.loads(json.dumps(json_forms.of_run(judgement(studies)), allow_nan=False))["studies"]
 
 
 GOLDEN = Path(__file__).parent / "golden" / "document.json"
@@ -77,12 +77,12 @@ def test_the_document_is_what_it_was() -> None:
     measured = tuple(m for m in served.measurements if m.row in rows)
     served = replace(served, study=replace(served.study, rows=rows), measurements=measured, tolls=served.tolls[::3])
     few = replace(digests(), measurements=digests().measurements[:6], tolls=digests().tolls[:6])
-    found = document.of_run(judgement([few, passwords(), served]))
+    found = json_forms.of_run(judgement([few, passwords(), served]))
     assert GOLDEN.read_text("utf-8") == json.dumps(_rounded(found), indent=1, allow_nan=False) + "\n"
 
 
 def test_the_document_has_the_form_of_its_schema() -> None:
-    found = json.loads(json.dumps(document.of_run(example()), allow_nan=False))
+    found = json.loads(json.dumps(json_forms.of_run(example()), allow_nan=False))
     assert 3 == found["schema"]
     assert {"schema", "run", "fingerprint", "studies"} <= set(found)
     for study in found["studies"]:
@@ -107,7 +107,7 @@ def test_the_documents_are_what_the_schema_says() -> None:
         *map(judgement, ([fabricated(n)] for n in shipped()[:: share.of(5, 1)])),
     )
     for judged in studies:
-        found = json.loads(json.dumps(document.of_run(judged), allow_nan=False))
+        found = json.loads(json.dumps(json_forms.of_run(judged), allow_nan=False))
         assert found == RunDocument.model_validate(found).model_dump(mode="json")
 
 
@@ -130,12 +130,12 @@ def test_each_document_has_the_number_of_its_form(name: str) -> None:
 
 def test_the_reference_has_every_key_of_a_document_and_of_a_study() -> None:
     tables = [re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in OF_A_RUN.split("Each study:")]
-    found = document.of_run(example())
+    found = json_forms.of_run(example())
     assert [list(found), list(found["studies"][0])] == tables
 
 
 def test_answers_are_those_of_terminal_and_report() -> None:
-    for judged, study in zip(example().studies, document.of_run(example())["studies"], strict=True):
+    for judged, study in zip(example().studies, json_forms.of_run(example())["studies"], strict=True):
         headline, *paragraphs = answer(judged)
         said = study["answers"]
         assert (headline, paragraphs) == (said["headline"], said["paragraphs"])

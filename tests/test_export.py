@@ -13,7 +13,7 @@ from report_example import example
 from tollbar.analysis import Judgement
 from tollbar.catalog.families import families
 from tollbar.core.errors import TollbarError
-from tollbar.report import document
+from tollbar.report import json_forms
 from tollbar.results import free_names, write
 from tollbar.results.export import _rows
 from tollbar.results.run import StudyRun
@@ -42,9 +42,9 @@ def lost(row: dict[str, Any], names: list[str]) -> list[str]:
 
 def test_no_parameter_takes_the_place_of_a_column() -> None:
     judged = example()
-    before = [*document.cell_rows(judged)]
+    before = [*json_forms.cell_rows(judged)]
     names = [name for name in (*PARAMETERS, *before[0]) if name not in judged.studies[0].rows[0].coordinates]
-    rows = [*document.cell_rows(with_parameters(judged, names))]
+    rows = [*json_forms.cell_rows(with_parameters(judged, names))]
     assert [] == [name for row in rows for name in lost(row, names)]
     assert before == [{name: row[name] for name in one} for row, one in zip(rows, before, strict=True)]
 
@@ -59,7 +59,7 @@ def test_no_parameter_takes_the_place_of_a_column_of_chunks() -> None:
 
 
 def test_shipped_families_keep_their_names() -> None:
-    columns = {*next(document.cell_rows(example()))} - {*example().studies[0].rows[0].coordinates}
+    columns = {*next(json_forms.cell_rows(example()))} - {*example().studies[0].rows[0].coordinates}
     assert [] == [name for name in PARAMETERS if name in columns]
     assert {"cost": "setting_cost", "bytes": "bytes"} == free_names(["cost", "bytes"], {"cost"})
 

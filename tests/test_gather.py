@@ -25,9 +25,9 @@ from tollbar.core.errors import TollbarError
 from tollbar.decide import compare
 from tollbar.decide.compare import Unusable
 from tollbar.decide.compare.document import document, toll_rows
-from tollbar.decide.compare.reading import Doubt, ReadRun
+from tollbar.decide.compare.found_runs import Doubt, ReadRun
 from tollbar.decide.compare.words import gather_answer, gather_page, how, refusal_words
-from tollbar.study.definition import default_load
+from tollbar.study.values import default_load
 
 SELF_TEST = """
 question  = "Does this lab tell?"

@@ -16,8 +16,8 @@ from tollbar import analysis, results
 from tollbar.analysis.kept import FILE, MOST_VALUES, NUMBERS, read_kept, state
 from tollbar.core.wire import read_json
 from tollbar.decide import compare
-from tollbar.decide.compare import reading
-from tollbar.decide.compare.reading import ReadRun, Unusable
+from tollbar.decide.compare import found_runs
+from tollbar.decide.compare.found_runs import ReadRun, Unusable
 from tollbar.results.directory import MOST_BYTES
 
 MIB = 1 << 20
@@ -67,7 +67,7 @@ def _within_limits(run: Path) -> None:
     most = int(pages) * resource.getpagesize() + MOST_MORE
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
-    found = reading._read(run)
+    found = found_runs._read(run)
     raise SystemExit(1 if "MemoryError" in getattr(found, "reason", "MemoryError") else 0)
 
 

@@ -25,7 +25,7 @@ from tollbar.cli import runs as run_command
 from tollbar.core.errors import TollbarError
 from tollbar.decide import compare
 from tollbar.decide.compare import Unusable
-from tollbar.decide.compare.reading import ReadRun
+from tollbar.decide.compare.found_runs import ReadRun
 
 GOLDEN = Path(__file__).with_name("golden") / "judged.json"
 RECORDED = Path(__file__).with_name("recorded") / "format-5.tar.gz"

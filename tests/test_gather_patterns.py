@@ -9,8 +9,8 @@ import pytest
 from tollbar.analysis import Verdict
 from tollbar.catalog.families import Standing
 from tollbar.decide.compare import Machine, TollRow
+from tollbar.decide.compare.found_runs import Fingerprint
 from tollbar.decide.compare.patterns import BY_CHANCE, MOST_SHUFFLES, Patterns, find_patterns
-from tollbar.decide.compare.reading import Fingerprint
 
 BOTH = (Verdict.COSTS, Verdict.SAVES)
 

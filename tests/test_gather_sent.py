@@ -23,7 +23,7 @@ from tollbar.analysis.kept import FILE, state
 from tollbar.core.errors import TollbarError
 from tollbar.decide import compare
 from tollbar.decide.compare.document import document
-from tollbar.decide.compare.reading import ReadRun
+from tollbar.decide.compare.found_runs import ReadRun
 from tollbar.decide.compare.words import gather_answer, gather_page
 from tollbar.report.html.page import html
 from tollbar.results import database

@@ -11,9 +11,9 @@ import pytest
 
 from tollbar.catalog.families import families
 from tollbar.decide import price
+from tollbar.decide.price.inventory import Inventory, parse
 from tollbar.decide.price.mapping import Mapped, mapped
 from tollbar.decide.price.names import is_name
-from tollbar.decide.price.reading import Inventory, parse
 
 OAEP = (
     "RSA-OAEP is not in Tollbar's family key-exchange, whose key transport is PKCS #1 v1.5;"

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from conftest import Tollbar
 from test_inventory import algorithm, made
 from tollbar.core.errors import TollbarError
-from tollbar.decide.price import formats, limits, price, reading
-from tollbar.decide.price.reading import parse
+from tollbar.decide.price import formats, inventory, limits, price
+from tollbar.decide.price.inventory import parse
 from tollbar.decide.price.words import brief
 
 TEXTS = {
@@ -74,7 +74,7 @@ def test_standard_input_is_read_within_the_limit(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(limits, "MOST_BYTES", 10)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b" " * 11)))
     with pytest.raises(TollbarError, match="limit") as raised:
-        reading.read(reading.STANDARD_INPUT)
+        inventory.read(inventory.STANDARD_INPUT)
     assert "standard input" == raised.value.where
 
 

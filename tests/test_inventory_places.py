@@ -13,8 +13,8 @@ from test_price_weak import TODAY
 from tollbar.core.errors import TollbarError
 from tollbar.decide.price import price
 from tollbar.decide.price.document import document
+from tollbar.decide.price.inventory import Inventory, parse
 from tollbar.decide.price.keys import twice
-from tollbar.decide.price.reading import Inventory, parse
 
 MD5 = algorithm("MD5", primitive="hash")
 HEAD = '"bomFormat": "CycloneDX", "specVersion": "1.6"'

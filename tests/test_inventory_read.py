@@ -17,8 +17,8 @@ from tollbar.core import spelling
 from tollbar.core.errors import TollbarError
 from tollbar.decide import price
 from tollbar.decide.price import facts, keys, limits, mapping, parts, texts
+from tollbar.decide.price.inventory import parse
 from tollbar.decide.price.mapping import mapped
-from tollbar.decide.price.reading import parse
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from test_inventory_names import found
 from test_price_weak import line
 from tollbar.catalog.policies import Ruling
 from tollbar.core.errors import TollbarError
-from tollbar.decide.price.reading import parse
+from tollbar.decide.price.inventory import parse
 
 ASVS = "asvs-level-2-5.0.0"
 

@@ -12,7 +12,7 @@ from report_example import digests, judgement
 from served_example import arrivals, asked_only, handshakes
 from tollbar import analysis
 from tollbar.analysis import Judgement
-from tollbar.report import document, html
+from tollbar.report import html, json_forms
 from tollbar.report.groups import all_metric, by_row, cost_metric
 from tollbar.report.sections.cpu import bars
 from tollbar.report.terminal import show_judgement, streams
@@ -32,7 +32,7 @@ def test_all_that_the_judge_gives_is_shown(
     show_judgement(judged, everything=True)
     streams.stdout.cache_clear()
     shown = capsys.readouterr().out
-    found = json.loads(json.dumps(document.of_run(judged), allow_nan=False))
+    found = json.loads(json.dumps(json_forms.of_run(judged), allow_nan=False))
     page = (tmp_path / "report.html").read_text("utf-8")
     for study, written in zip(judged.studies, found["studies"], strict=True):
         name = study.study.study.name

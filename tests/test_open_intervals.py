@@ -13,7 +13,7 @@ from tollbar.analysis import Verdict
 from tollbar.cli.options import read_share
 from tollbar.core.errors import TollbarError
 from tollbar.core.stats import Interval
-from tollbar.report.document.form import ends_of
+from tollbar.report.json_forms.form import ends_of
 
 
 def test_an_open_interval_has_no_ends() -> None:

@@ -9,7 +9,7 @@ import pytest
 from policy_lab import A_POLICY, of_rules
 from tollbar.catalog.libraries import Broken, open_provider
 from tollbar.catalog.policies import policy
-from tollbar.catalog.policies.reading import MOST_EXTENDED, MOST_RULES
+from tollbar.catalog.policies.policy_file import MOST_EXTENDED, MOST_RULES
 from tollbar.core.errors import TollbarError
 from tollbar.core.patterns import MOST_LETTERS, is_like
 from tollbar.study import load

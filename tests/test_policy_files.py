@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policy_lab import A_POLICY, RULE, of_rules
-from tollbar.catalog.policies import catalogue, policies, policy, reading, shipped, with_edition
+from tollbar.catalog.policies import catalogue, policies, policy, policy_file, shipped, with_edition
 from tollbar.core.errors import TollbarError
 
 
@@ -37,7 +37,7 @@ def test_a_policy_that_is_extended_on_many_ways_is_read_once(tmp_path: Path, mon
     """Two ways at each of sixteen steps are 32,768 ways to the last one."""
     read: list[Path] = []
     monkeypatch.setattr(
-        catalogue, "read_policy", lambda path, extended: (read.append(path), reading.read_policy(path, extended))[1]
+        catalogue, "read_policy", lambda path, extended: (read.append(path), policy_file.read_policy(path, extended))[1]
     )
     found = policy(chain(tmp_path, catalogue.MOST_DEPTH, each=2))
     assert catalogue.MOST_DEPTH == len(read) == len([*found.all_of_it])

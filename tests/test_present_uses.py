@@ -9,7 +9,7 @@ from report_example import digests, judgement
 from served_example import handshakes
 from tollbar.analysis import StudyJudgement, Toll, Verdict
 from tollbar.catalog.families import Degree, Standing
-from tollbar.report.document import of_run
+from tollbar.report.json_forms import of_run
 from tollbar.report.sections.uses import Candidate, Offer, Uses, losses, use_sentences, uses_table
 
 

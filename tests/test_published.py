@@ -15,7 +15,7 @@ import pytest
 
 from fabricated import loaded
 from tollbar import study
-from tollbar.report.document import sources
+from tollbar.report.json_forms import sources
 from tollbar.study import Amount, Claim, Study, plan
 from tollbar.study.plan import Cell
 from tollbar.study.plan.pairs import claimed, matching

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -21,3 +23,20 @@ def test_each_written_change_has_a_room() -> None:
     rooms = tomllib.loads((ROOT / "tests" / "rooms.toml").read_text("utf-8"))["rooms"]
     assert 12 == len(rooms)
     assert set(rooms.values()) <= ROOMS
+
+
+# A decision's folder has these two.
+OF_EACH_DECISION = ("words", "document")
+
+
+def test_at_most_two_modules_or_types_share_a_name() -> None:
+    """A reader who searches for a name finds its one place, or two."""
+    paths = [path for path in PACKAGE.rglob("*.py") if not path.is_relative_to(PACKAGE / "catalog" / "runners")]
+    modules = Counter(
+        path.stem
+        for path in paths
+        if path.stem != "__init__" and not (path.stem in OF_EACH_DECISION and path.parents[1].name == "decide")
+    )
+    trees = [ast.parse(path.read_text("utf-8")) for path in paths]
+    types = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert {} == {name: number for names in (modules, types) for name, number in names.items() if number > 2}

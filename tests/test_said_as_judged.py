@@ -20,7 +20,7 @@ from tollbar.core import units
 from tollbar.core.machine import differences
 from tollbar.core.markdown import escaped
 from tollbar.core.stats import Interval
-from tollbar.report import document
+from tollbar.report import json_forms
 from tollbar.report.changes import comparison_notes, comparison_tables, increase_lines
 from tollbar.report.groups import places
 from tollbar.report.sections.against import against_baseline, rates, sentences
@@ -150,11 +150,11 @@ def test_unknown_ends_are_null_everywhere() -> None:
         tolls=tuple(replace(t, ratio=unknown, all_samples=unknown, noise=unknown) for t in study.tolls),
         contrasts=tuple(replace(c, low=0.0, high=inf) for c in study.contrasts),
     )
-    (found,) = json.loads(json.dumps(document.of_run(judgement([study])), allow_nan=False))["studies"]
+    (found,) = json.loads(json.dumps(json_forms.of_run(judgement([study])), allow_nan=False))["studies"]
     for part in ("results", "tolls", "contrasts"):
         assert {(None, None)} == {(one["low"], one["high"]) for one in found[part]}
     assert [None, None] == found["tolls"][0]["all_interval"]
-    cells = list(document.cell_rows(judgement([study])))
+    cells = list(json_forms.cell_rows(judgement([study])))
     for name in ("cost_low_ns", "cost_high_ns", "ratio_low", "ratio_high"):
         assert {None} == {cell[name] for cell in cells}
 

@@ -35,8 +35,8 @@ from tollbar.lab.servers.configuration import Rendered
 from tollbar.lab.servers.running import Running
 from tollbar.lab.workloads import Work, request
 from tollbar.lab.workloads.request import RequestWorkload
-from tollbar.study.definition import DEFAULT_MEASURE
 from tollbar.study.plan import Cell
+from tollbar.study.values import DEFAULT_MEASURE
 
 # The lab replaces this function.
 PROVE = loading.prove

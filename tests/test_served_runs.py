@@ -19,7 +19,7 @@ from tollbar.cli.options import Options
 from tollbar.cli.run import run
 from tollbar.core.errors import ExitStatus
 from tollbar.core.records import Trial
-from tollbar.report.document import of_run
+from tollbar.report.json_forms import of_run
 
 
 def ran(lab: Lab, capsys: pytest.CaptureFixture[str], **more: Any) -> tuple[ExitStatus, dict[str, Any]]:

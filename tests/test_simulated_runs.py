@@ -12,8 +12,8 @@ import forked
 from conftest import command
 from tollbar import analysis, results
 from tollbar.core.errors import TollbarError
-from tollbar.report import document, html
-from tollbar.report.document.run import RunDocument
+from tollbar.report import html, json_forms
+from tollbar.report.json_forms.whole_run import RunDocument
 
 SAID = "Simulated node on the lab"
 WEB = {"address": "10.77.0.2", "host": "web", "fingerprint": {"cpu": "A"}, "is_simulated": True}
@@ -40,7 +40,7 @@ def test_the_document_says_whether_a_machine_is_made_up(
 ) -> None:
     run = a_run(tmp_path, **more)
     results.update_about(run, {"nodes": nodes})
-    said = document.of_run(analysis.judge(results.read(run)))
+    said = json_forms.of_run(analysis.judge(results.read(run)))
     assert is_simulated is said["simulated"]
     assert nodes == said["nodes"]
     RunDocument.model_validate(said)

@@ -18,7 +18,7 @@ from tollbar import lab
 from tollbar.catalog.families import Value
 from tollbar.cli import measuring
 from tollbar.cli import size as command
-from tollbar.cli.answers import Layout
+from tollbar.cli.layouts import Layout
 from tollbar.core import machine, method
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.lab.measure import schedule

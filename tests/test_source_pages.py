@@ -18,7 +18,7 @@ from fabricated import fabricated
 from report_example import digests, judgement, passwords
 from tollbar import study
 from tollbar.analysis import StudyJudgement, judge_study
-from tollbar.report import document, html
+from tollbar.report import html, json_forms
 from tollbar.report.sections.published import about_source
 from tollbar.report.sections.published.figures import here_values, in_its_unit
 from tollbar.report.sections.published.lines import (
@@ -189,7 +189,7 @@ def test_of_one_study_the_part_stands_within_it(capsys: pytest.CaptureFixture[st
 
 def test_the_document_has_each_source_s_claims_in_order() -> None:
     judged = judgement([fabricated(name) for name in TLS])
-    found = json.loads(json.dumps(document.of_run(judged), allow_nan=False))
+    found = json.loads(json.dumps(json_forms.of_run(judged), allow_nan=False))
     (source,) = found["sources"]
     assert ("tls-certificates", 2014) == (source["name"], source["year"])
     claims = {one["study"]: one["claims"] for one in found["studies"]}
@@ -203,7 +203,7 @@ def test_the_document_has_each_source_s_claims_in_order() -> None:
 
 
 def test_a_page_s_document_has_its_claims_whole() -> None:
-    found = json.loads(json.dumps(document.of_source(of_source(SOURCES["rsa-apis"])), allow_nan=False))
+    found = json.loads(json.dumps(json_forms.of_source(of_source(SOURCES["rsa-apis"])), allow_nan=False))
     first = found["claims"][0]
     assert (["7.702 ms"], "0.0484 ms", "0.0429 ms") == (
         first["published_figures"],

@@ -10,7 +10,7 @@ import pytest
 
 from builders import ROUNDS, chunk, claim, row, study, study_run, trials
 from tollbar.analysis import BySource, judge_study
-from tollbar.analysis.sources import mean_error_deviation, rate_after_first
+from tollbar.analysis.by_source import mean_error_deviation, rate_after_first
 from tollbar.core import stats
 from tollbar.core.records import LoadRecord, Outcome
 from tollbar.report.sections.published.figures import by_source_of

@@ -11,7 +11,7 @@ from tollbar.catalog.families import Family, families
 from tollbar.catalog.families.cells import OF_A_LOAD
 from tollbar.catalog.libraries import built_in
 from tollbar.core import spelling
-from tollbar.study.definition import NOT_SETTINGS
+from tollbar.study.values import NOT_SETTINGS
 
 PROVIDERS = ("libcrypto", "runner", *built_in(), *runners.all_platforms())
 

@@ -13,7 +13,7 @@ from tollbar import study
 from tollbar.core import units
 from tollbar.core.errors import TollbarError
 from tollbar.study import plan
-from tollbar.study.definition import CHOSEN_ELSEWHERE
+from tollbar.study.values import CHOSEN_ELSEWHERE
 
 GOOD = """
 question  = "?"

@@ -11,7 +11,7 @@ import pytest
 from report_example import digests, judgement, passwords
 from served_example import arrivals, asked_only, handshakes
 from tollbar.analysis import Comparison, RowChange, StudyJudgement, Verdict
-from tollbar.report import document
+from tollbar.report import json_forms
 from tollbar.report.terminal import show_comparison, show_judgement, streams
 
 
@@ -105,7 +105,7 @@ def test_a_comparison_names_upgrades_and_what_has_no_partner(capsys: pytest.Capt
     assert "only in one, 2 rows: md5 · libcrypto · " in text
     assert "only in other" not in text
     assert "Median relative difference of the ratios 0.00 %; 100 % of intervals overlap." in text
-    found = document.of_comparison(comparison)
+    found = json_forms.of_comparison(comparison)
     assert (3, [upgrade], [2, 0]) == (found["schema"], found["upgrades"], found["studies"][0]["without_partner"])
     assert {"ratios", "intervals", "other"} < set(found["studies"][0]["tolls"][0])
 

@@ -164,8 +164,8 @@ def test_a_runner_in_another_language_is_a_provider(tollbar: Tollbar, tmp_path: 
     ("text", "words"),
     [
         ("import no_such_module", "ModuleNotFoundError"),
-        ("x = 1", "FamilyWorkload"),
-        ("class FamilyWorkload: pass", "must be a subclass of `tollbar.lab.workloads.Workload`"),
+        ("x = 1", "must define one subclass of `tollbar.lab.workloads.Workload`, not 0"),
+        ("class ToyWorkload: pass", "must define one subclass of `tollbar.lab.workloads.Workload`, not 0"),
         ("syntax error", "SyntaxError"),
     ],
 )

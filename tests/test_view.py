@@ -8,7 +8,7 @@ import pytest
 
 from report_example import digests, judgement
 from tollbar.analysis import StudyJudgement
-from tollbar.report import document, page
+from tollbar.report import json_forms, page
 from tollbar.report.sections.columns import MainTable
 from tollbar.report.sections.telling import Telling
 from tollbar.report.sections.uses import Uses
@@ -33,7 +33,7 @@ def test_all_that_show_a_study_have_one_view_of_it(monkeypatch: pytest.MonkeyPat
     page.page(shown)
     page.briefs(shown)
     page.briefs(shown, everything=True)
-    document.of_run(shown)
+    json_forms.of_run(shown)
     assert ["MainTable", "Telling", "Uses"] == sorted(made)
 
 

@@ -6,6 +6,7 @@ Reads a `Run` and measures nothing.
 from __future__ import annotations
 
 from tollbar.analysis.break_evens import BreakEven, break_evens
+from tollbar.analysis.by_source import BySource
 from tollbar.analysis.claims import ClaimResult, ClaimVerdict, claim_results
 from tollbar.analysis.comparison import Changed, Comparison, Increase, LeftOut, RowChange, compare
 from tollbar.analysis.contrasts import Contrast, contrasts
@@ -19,7 +20,6 @@ from tollbar.analysis.noise import repeats, worst_noise
 from tollbar.analysis.probes import quickness
 from tollbar.analysis.quotients import by_chain_ns
 from tollbar.analysis.scaling import Scaling, ScalingResult, scaling
-from tollbar.analysis.sources import BySource
 from tollbar.analysis.tolls import Compared, one_of, tolls
 from tollbar.analysis.trust import Trust, drift, trust
 from tollbar.analysis.verdicts import Toll, Verdict

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from tollbar.analysis.by_source import BySource, mean_error_deviation, rate_after_first
 from tollbar.analysis.decisions import Terms, reach
 from tollbar.analysis.ledger import Ledger, Quantity
 from tollbar.analysis.measurements import Limit, limit_of, rate_of
-from tollbar.analysis.sources import BySource, mean_error_deviation, rate_after_first
 from tollbar.catalog.families import Value
 from tollbar.core.metrics import METRICS
 from tollbar.core.records import Outcome
 from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, quotient
 from tollbar.results import Row, StudyRun
 from tollbar.study import STATISTIC_OF, Claim, Statistic
-from tollbar.study.definition import OF_DIFFERENCES
 from tollbar.study.plan.pairs import claimed, matching
+from tollbar.study.values import OF_DIFFERENCES
 
 # Published figures are rounded and often read off a chart, to about a tenth. The tolerance is a tenth of the claimed
 # excess over the other side: for ×1.12 a hundredth, not a tenth. It is at least the study's margin, so that a claim of

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from tollbar.catalog import policies
 from tollbar.catalog.policies import CostBudget, Processor, Project
-from tollbar.cli.answers import DEFAULT_LAYOUT, Date, For, Layout, RunsFolder, command_line, read_seconds, show_answer
+from tollbar.cli.layouts import DEFAULT_LAYOUT, Date, For, Layout, RunsFolder, command_line, read_seconds, show_answer
 from tollbar.core import machine
 from tollbar.core.errors import ExitStatus, TollbarError, nearest
 from tollbar.core.files import is_file, is_folder, read_bytes, write

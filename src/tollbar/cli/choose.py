@@ -15,7 +15,7 @@ from tollbar.analysis import quickness
 from tollbar.catalog import libraries, policies, servers
 from tollbar.catalog.families import Family, Standing, Value, is_answer
 from tollbar.catalog.libraries import normal
-from tollbar.cli.answers import (
+from tollbar.cli.layouts import (
     DEFAULT_LAYOUT,
     Date,
     For,

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from tollbar import results
 from tollbar.analysis import Changed
 from tollbar.analysis.comparison import compare as compare_judgements
-from tollbar.cli.answers import (
+from tollbar.cli.layouts import (
     AcrossMethods,
     AsFormat,
     AsJson,
@@ -35,7 +35,7 @@ from tollbar.report import html, terminal
 from tollbar.report.changes import by_cost_lines, headlines, increase_lines
 
 if TYPE_CHECKING:
-    from tollbar.report.document.form import Document
+    from tollbar.report.json_forms.form import Document
 
 By = Literal["change", "machine"]
 
@@ -112,7 +112,7 @@ def compare(
     if above is not None and of == "ratio" and not found:
         notes += by_cost_lines(comparison, above)
     if layout == "json":
-        from tollbar.report.document import of_comparison
+        from tollbar.report.json_forms import of_comparison
 
         terminal.print_json(of_comparison(comparison, found, above))
     elif layout == "markdown":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tollbar import cluster, study
-from tollbar.cli.answers import Layout, command_line, show_answer
+from tollbar.cli.layouts import Layout, command_line, show_answer
 from tollbar.cli.options import Options, full_paths
 from tollbar.cluster import Fleets
 from tollbar.core.errors import ExitStatus, TollbarError
@@ -21,7 +21,7 @@ from tollbar.report.blocks import Paragraph, Section
 from tollbar.report.page import Page
 
 if TYPE_CHECKING:
-    from tollbar.report.document.form import Document
+    from tollbar.report.json_forms.form import Document
 
 NO_ROLES = ("cannot be combined with `--cluster`, because each node measures the whole run", "remove one of them")
 OF_YOURS = (

@@ -12,18 +12,18 @@ from cyclopts import Parameter
 from tollbar import results, study
 from tollbar.analysis import Judgement
 from tollbar.catalog.servers.places import RoleMachine, read_places
-from tollbar.cli.answers import DEFAULT_LAYOUT as DEFAULT_LAYOUT
-from tollbar.cli.answers import AsJson as AsJson
-from tollbar.cli.answers import For as For
-from tollbar.cli.answers import Layout as Layout
-from tollbar.cli.answers import Libraries as Libraries
-from tollbar.cli.answers import RunsFolder as RunsFolder
-from tollbar.cli.answers import Seed as Seed
-from tollbar.cli.answers import check_number as check_number
-from tollbar.cli.answers import command_line as command_line
-from tollbar.cli.answers import read_run as read_run
-from tollbar.cli.answers import read_seconds as read_seconds
-from tollbar.cli.answers import show_answer as show_answer
+from tollbar.cli.layouts import DEFAULT_LAYOUT as DEFAULT_LAYOUT
+from tollbar.cli.layouts import AsJson as AsJson
+from tollbar.cli.layouts import For as For
+from tollbar.cli.layouts import Layout as Layout
+from tollbar.cli.layouts import Libraries as Libraries
+from tollbar.cli.layouts import RunsFolder as RunsFolder
+from tollbar.cli.layouts import Seed as Seed
+from tollbar.cli.layouts import check_number as check_number
+from tollbar.cli.layouts import command_line as command_line
+from tollbar.cli.layouts import read_run as read_run
+from tollbar.cli.layouts import read_seconds as read_seconds
+from tollbar.cli.layouts import show_answer as show_answer
 from tollbar.core import limits, units
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.core.files import full_path
@@ -195,7 +195,7 @@ def read_precision(said: str) -> float:
 def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
     """Print the results of a run."""
     if as_json:
-        from tollbar.report.document import of_run
+        from tollbar.report.json_forms import of_run
 
         terminal.print_json(of_run(judged))
     else:

@@ -53,7 +53,7 @@ def _parameters(function: ast.FunctionDef, texts: Mapping[str, str]) -> Iterator
         yield one.arg.upper() if number < optional else f"[{one.arg.upper()}]", texts.get(one.arg, "")
     if arguments.vararg:
         yield f"[{arguments.vararg.arg.upper()}…]", texts.get(arguments.vararg.arg, "")
-    bodies = (*_body("options"), *_body("answers"))
+    bodies = (*_body("options"), *_body("layouts"))
     shared = {node.name: node for node in bodies if isinstance(node, ast.ClassDef)}
     table = _table(bodies)
     for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):

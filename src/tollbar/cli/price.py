@@ -13,7 +13,7 @@ from tollbar import lab, study
 from tollbar.catalog import policies
 from tollbar.catalog.policies import Ruling, day
 from tollbar.cli import measuring
-from tollbar.cli.answers import AcrossMethods, Date, For, KnownRuns, RunsFolder
+from tollbar.cli.layouts import AcrossMethods, Date, For, KnownRuns, RunsFolder
 from tollbar.cli.options import (
     DEFAULT_LAYOUT,
     Layout,
@@ -38,7 +38,7 @@ from tollbar.study import Study, plan
 
 if TYPE_CHECKING:
     from tollbar.decide.price.priced import Pricing
-    from tollbar.report.document.form import Document
+    from tollbar.report.json_forms.form import Document
 
 DEFAULT_FOR = "20 s"
 

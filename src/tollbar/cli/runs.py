@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from tollbar import analysis as judging
 from tollbar import results
 from tollbar.analysis import Judgement
-from tollbar.cli.answers import AsFormat, AsJson, AsMarkdown, layout_of
+from tollbar.cli.layouts import AsFormat, AsJson, AsMarkdown, layout_of
 from tollbar.cli.options import read_run, show, status_of
 from tollbar.core.errors import ExitStatus, one_line
 from tollbar.decide import compare
@@ -94,7 +94,7 @@ def export(
         File to write, such as `chunks.parquet`; an existing file is replaced. Default: standard output.
     """
     if per == "cell":
-        from tollbar.report.document import cell_rows
+        from tollbar.report.json_forms import cell_rows
 
         judged = judged_run(run)
         results.write(lambda: cell_rows(judged), format, to)

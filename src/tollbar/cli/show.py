@@ -114,9 +114,9 @@ def _show_source(source: Publication, run: Path | None, *, as_json: bool) -> Exi
         terminal.say(f"of the run {judged.run.directory}")
     part = of_source(source, judged)
     if as_json:
-        from tollbar.report import document
+        from tollbar.report import json_forms
 
-        terminal.print_json(document.of_source(part))
+        terminal.print_json(json_forms.of_source(part))
     else:
         terminal.show_published(part)
     return ExitStatus.DONE

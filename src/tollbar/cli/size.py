@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from tollbar import lab, study
 from tollbar.analysis import Judgement
 from tollbar.cli import measuring
-from tollbar.cli.answers import AcrossMethods, For, KnownRuns, RunsFolder
+from tollbar.cli.layouts import AcrossMethods, For, KnownRuns, RunsFolder
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
 from tollbar.core import machine, method
 from tollbar.core.errors import ExitStatus, TollbarError
@@ -33,7 +33,7 @@ from tollbar.study import Study, plan
 from tollbar.study.plan import Plan
 
 if TYPE_CHECKING:
-    from tollbar.report.document.form import Document
+    from tollbar.report.json_forms.form import Document
 
 DEFAULT_FOR = "90 s"
 

@@ -17,7 +17,7 @@ from tollbar.lab.servers import leftovers
 from tollbar.report.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from tollbar.report.document.form import Document
+    from tollbar.report.json_forms.form import Document
 
 # A faster hash is unfit for passwords; a slower one makes users wait without a benefit.
 LEAST_S, MOST_S = 0.001, 60.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tollbar import lab, results
 from tollbar.analysis import Judgement
 from tollbar.cli import measuring
-from tollbar.cli.answers import For, RunsFolder, Seed
+from tollbar.cli.layouts import For, RunsFolder, Seed
 from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, read_share, show_answer
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.core.stats import FEWEST_BLOCKS
@@ -22,7 +22,7 @@ from tollbar.decide.upgrade.words import upgrade_answer
 from tollbar.report import terminal
 
 if TYPE_CHECKING:
-    from tollbar.report.document.form import Document
+    from tollbar.report.json_forms.form import Document
 
 DEFAULT_FOR = "2 min"
 

@@ -27,7 +27,7 @@ from tollbar.core.errors import TollbarError
 from tollbar.core.files import pasted
 from tollbar.core.words import counted, enumeration
 from tollbar.decide import compare
-from tollbar.decide.compare.reading import shown
+from tollbar.decide.compare.found_runs import shown
 from tollbar.report import terminal
 from tollbar.report.html import write as write_report
 from tollbar.report.terminal.progress import Progress

@@ -16,7 +16,7 @@ from tollbar.cluster import replies
 from tollbar.cluster.node import BLOCK_BYTES, RESULTS, SAID, digest
 from tollbar.core.errors import TollbarError
 from tollbar.core.files import is_file
-from tollbar.decide.compare.reading import shown
+from tollbar.decide.compare.found_runs import shown
 from tollbar.results.directory import MOST_BYTES, MOST_FILES, MOST_OTHERWISE, MOST_TEXTS
 
 # Name of a run by `results.create`: it contains the name of a study's file, which may be anything.

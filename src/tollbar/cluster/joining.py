@@ -9,7 +9,7 @@ from tollbar.cluster.cluster import ClusterNode
 from tollbar.cluster.fleet_file import FILE, PAGE, FleetNode
 from tollbar.core.errors import TollbarError, nearest
 from tollbar.core.words import counted, enumeration
-from tollbar.decide.compare.reading import shown
+from tollbar.decide.compare.found_runs import shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,100}")
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from tollbar.decide.schema import DECISIONS
-from tollbar.report.document.form import Form
-from tollbar.report.document.run import RunDocument
-from tollbar.report.document.study import StudyForm
+from tollbar.report.json_forms.form import Form
+from tollbar.report.json_forms.study import StudyForm
+from tollbar.report.json_forms.whole_run import RunDocument
 
 
 def with_tables(reference: str) -> str:

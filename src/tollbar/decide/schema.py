@@ -14,9 +14,9 @@ from tollbar.decide.price.document import PriceDocument
 from tollbar.decide.size.document import SizeDocument
 from tollbar.decide.tune.document import TuneDocument
 from tollbar.decide.upgrade.document import UpgradeDocument
-from tollbar.report.document.comparison import ComparisonDocument
-from tollbar.report.document.form import Document
-from tollbar.report.document.run import RunDocument, SourceDocument
+from tollbar.report.json_forms.comparison import ComparisonDocument
+from tollbar.report.json_forms.form import Document
+from tollbar.report.json_forms.whole_run import RunDocument, SourceDocument
 
 DECISIONS: Mapping[str, type[Document]] = {
     "check": CheckDocument,

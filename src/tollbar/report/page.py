@@ -64,7 +64,7 @@ from tollbar.report.sections.waits import waits_listing
 from tollbar.report.sections.warnings import warnings
 from tollbar.results import Run
 from tollbar.study import ASKED
-from tollbar.study.definition import QUICK_CHUNK_S, QUICK_ROUNDS
+from tollbar.study.values import QUICK_CHUNK_S, QUICK_ROUNDS
 
 # More findings than these would push the chart off the first screen.
 MOST_SAID = 2

@@ -16,7 +16,7 @@ from tollbar.core.method import FIRST
 from tollbar.core.records.load import MOST
 from tollbar.results.database import SPACES
 from tollbar.results.directory import MOST_STUDIES, check_files, read_text
-from tollbar.study.definition import Cells
+from tollbar.study.values import Cells
 
 SCHEMA = 6
 # Format that is read with today's names, and cannot be resumed.

@@ -22,7 +22,9 @@ from tollbar.core.wire import is_plain
 from tollbar.study.asking import ASKED, Question, needs_server, of_words, performing
 from tollbar.study.beginning import begun
 from tollbar.study.candidates import of_candidates
-from tollbar.study.definition import (
+from tollbar.study.figures import Figure, Series
+from tollbar.study.study_file import read
+from tollbar.study.values import (
     NOT_SETTINGS,
     STATISTIC_OF,
     USUAL_USERS,
@@ -39,8 +41,6 @@ from tollbar.study.definition import (
     default_load,
     is_paced,
 )
-from tollbar.study.figures import Figure, Series
-from tollbar.study.reading import read
 from tollbar.study.words import choice_homes, choices_of, coordinates_of
 
 __all__ = [

@@ -16,7 +16,7 @@ from tollbar.catalog.libraries import Provider, built_in, normal
 from tollbar.core import wire
 from tollbar.core.errors import TollbarError
 from tollbar.core.patterns import is_like
-from tollbar.study.definition import DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
+from tollbar.study.values import DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
 from tollbar.study.words import (
     DEFAULT_SERVER,
     PACES,

@@ -10,7 +10,7 @@ from tollbar.catalog.families import Choice, Family, Setting, Standing, Value
 from tollbar.catalog.families.settings import IN_BYTES
 from tollbar.core.wire import written
 from tollbar.study.asking import of_words
-from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_THRESHOLD
+from tollbar.study.values import DEFAULT_MEASURE, DEFAULT_THRESHOLD
 
 GOOD = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
 # The least number that allows a comparison.

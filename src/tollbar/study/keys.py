@@ -10,7 +10,8 @@ from tollbar.catalog.families import Value
 from tollbar.core import limits, units
 from tollbar.core.limits import Limits
 from tollbar.core.wire import Plain, Wire
-from tollbar.study.definition import (
+from tollbar.study.figures import Figure
+from tollbar.study.values import (
     DEFAULT_MEASURE,
     DEFAULT_THRESHOLD,
     STATISTIC_OF,
@@ -21,7 +22,6 @@ from tollbar.study.definition import (
     CrossTable,
     Statistic,
 )
-from tollbar.study.figures import Figure
 
 # Keys of earlier versions, and the hint for each.
 GONE = {

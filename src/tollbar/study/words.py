@@ -11,8 +11,8 @@ from tollbar.catalog.families.settings import NotAValue
 from tollbar.core import machine, spelling, units
 from tollbar.core.errors import TollbarError, nearest
 from tollbar.core.patterns import is_like, is_pattern
-from tollbar.study.definition import CLIENT_PLACES, NOT_SETTINGS
-from tollbar.study.reading import nearest_setting
+from tollbar.study.study_file import nearest_setting
+from tollbar.study.values import CLIENT_PLACES, NOT_SETTINGS
 
 # Limit of the digits of a number of users or threads.
 MOST_DIGITS = 18

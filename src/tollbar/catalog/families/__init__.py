@@ -15,9 +15,9 @@ from tollbar.catalog.families.cells import LOADS, OF_A_LOAD, at_defaults, cells_
 from tollbar.catalog.families.choices import Answer, Choice, Level
 from tollbar.catalog.families.coordinates import Value, fits, whole
 from tollbar.catalog.families.definition import DEFAULT_PROVIDERS, Default, Family, Part
+from tollbar.catalog.families.family_file import name_of, read_family
 from tollbar.catalog.families.made_of import MadeOf, Member
 from tollbar.catalog.families.preferred import default_cell, given_up, is_answer, is_default
-from tollbar.catalog.families.reading import name_of, read_family
 from tollbar.catalog.families.settings import Setting, SettingValue
 from tollbar.catalog.families.standing import Authority, Degree, Mitigation, Mitigations, Standing, Threat, ThreatSource
 from tollbar.core import spelling

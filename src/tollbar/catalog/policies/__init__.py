@@ -35,7 +35,7 @@ from tollbar.catalog.policies.definition import (
     Unlisted,
 )
 from tollbar.catalog.policies.judging import STANDINGS, Cell, Found, day, does, is_worse, judged, threat_wanted
-from tollbar.catalog.policies.reading import check
+from tollbar.catalog.policies.policy_file import check
 
 __all__ = [
     "MOST_NAMED",

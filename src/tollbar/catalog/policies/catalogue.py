@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tollbar.catalog.policies.definition import Policy
-from tollbar.catalog.policies.reading import MOST_EXTENDED, check, read_policy
+from tollbar.catalog.policies.policy_file import MOST_EXTENDED, check, read_policy
 from tollbar.core import spelling
 from tollbar.core.errors import TollbarError
 from tollbar.core.files import is_folder, named_files

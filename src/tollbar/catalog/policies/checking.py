@@ -114,7 +114,7 @@ class _Use(Wire):
     standing: Standing | None = None
 
 
-class _File(Wire):
+class _ProjectFile(Wire):
     policy: _Policies = ()
     uses: dict[_Name, _Use] = Field(default_factory=dict, max_length=MOST_USES)
     budget: dict[_Name, _Limit] = Field(default_factory=dict, max_length=MOST_BUDGETS)
@@ -187,7 +187,7 @@ class CheckedUse:
 
 def read_project(path: Path) -> Project:
     """Return the project of this file. Raises TollbarError with the file, the key and the nearest valid one."""
-    file = read(path, _File)
+    file = read(path, _ProjectFile)
     read_once: dict[str, Policy] = {}
 
     def named(word: str, where: str) -> Policy:

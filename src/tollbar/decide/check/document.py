@@ -9,7 +9,7 @@ from typing import Annotated
 from tollbar.catalog.families import Part
 from tollbar.catalog.policies import CheckedUse, Judged, RuleFinding, SetOn
 from tollbar.decide.check.checked import Check
-from tollbar.report.document.form import Document, Form, Number, Values, high_of, low_of, of, within
+from tollbar.report.json_forms.form import Document, Form, Number, Values, high_of, low_of, of, within
 
 
 class RuleForm(Form):

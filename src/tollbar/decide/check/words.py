@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from tollbar.catalog.families import Authority
 from tollbar.catalog.policies import CheckedUse, Except, RuleFinding, Ruling
 from tollbar.core.words import counted, enumeration
-from tollbar.decide.answers import ended_words
 from tollbar.decide.check.checked import BudgetVerdict, Check, CheckedBudget
+from tollbar.decide.shared import ended_words
 from tollbar.report.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.report.numbers import NOISY, bracket_exactly, marked, percent, percent_of
 

@@ -14,7 +14,7 @@ from tollbar.decide.choose.words import contradictions
 from tollbar.decide.choosing import Choosing, Rank
 from tollbar.decide.rulings import Candidate
 from tollbar.report.blocks import Brief
-from tollbar.report.document.form import Document, Form, Number, Source, Values, high_of, low_of, of, within
+from tollbar.report.json_forms.form import Document, Form, Number, Source, Values, high_of, low_of, of, within
 
 
 class ReasonForm(Form):

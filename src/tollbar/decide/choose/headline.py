@@ -14,10 +14,10 @@ from tollbar.analysis.decisions import jointly
 from tollbar.catalog.families import Family, Value, default_cell, is_default
 from tollbar.catalog.policies import Ruling
 from tollbar.core.words import capitalised, counted, enumeration, few, more
-from tollbar.decide.answers import reason_words
 from tollbar.decide.choose.answered import Answered, all_of, place_name
 from tollbar.decide.choosing import Choosing
 from tollbar.decide.rulings import Candidate, candidate
+from tollbar.decide.shared import reason_words
 from tollbar.report.costs import COST_WORDS, one_words
 from tollbar.report.groups import Place, Way, answered, of_default
 from tollbar.report.names import place_of

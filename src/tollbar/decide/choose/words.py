@@ -12,11 +12,11 @@ from tollbar.analysis import Toll, Verdict
 from tollbar.catalog.families import Degree, Standing
 from tollbar.catalog.policies import Contradiction, Policy, Rule, Ruling
 from tollbar.core.words import capitalised, enumeration, few, left_out, more
-from tollbar.decide.answers import ended_words, excepted_words
 from tollbar.decide.choose.answered import Answered, all_of, distinguishing, place_name, typed_name
 from tollbar.decide.choose.headline import MOST_NAMES, first_sentences
 from tollbar.decide.choosing import Choosing
 from tollbar.decide.rulings import Candidate, Reason, Wanted, lacks
+from tollbar.decide.shared import ended_words, excepted_words
 from tollbar.report.blocks import Brief, Column, Listing, Table, TableCell, numbers, texts
 from tollbar.report.coordinates import Form, named_value, value_words
 from tollbar.report.numbers import NOISY, NOISY_MARK, amount

@@ -7,10 +7,10 @@ to their range. `patterns` compares processor flags with chance.
 """
 
 from tollbar.analysis.kept import keep
+from tollbar.decide.compare.found_runs import ReadRun, Refused, Unusable, read
 from tollbar.decide.compare.gathered import Gathered, gather
 from tollbar.decide.compare.patterns import Pattern, Patterns
 from tollbar.decide.compare.places import Machine, MachineToll, Observation, TollRow
-from tollbar.decide.compare.reading import ReadRun, Refused, Unusable, read
 
 __all__ = [
     "Gathered",

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from tollbar.decide.compare import Gathered, MachineToll, Observation, ReadRun, TollRow
 from tollbar.decide.compare.sentences import DIFFERS
 from tollbar.decide.compare.words import refusal_words
-from tollbar.report.document.form import JSON, Document, Form, Number, Values, of, within
+from tollbar.report.json_forms.form import JSON, Document, Form, Number, Values, of, within
 from tollbar.results import free_names
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from tollbar.catalog.families import Value
 from tollbar.core.machine import KNOWN_LATER, differences
+from tollbar.decide.compare.found_runs import ReadRun, Unusable
 from tollbar.decide.compare.patterns import Patterns, find_patterns
 from tollbar.decide.compare.places import Machine, MachineToll, Observation, TollRow
-from tollbar.decide.compare.reading import ReadRun, Unusable
 from tollbar.results.reading import uncollected
 
 

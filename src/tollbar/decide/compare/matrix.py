@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tollbar.decide.compare import Gathered, MachineToll
-from tollbar.decide.compare.reading import shown
+from tollbar.decide.compare.found_runs import shown
 from tollbar.decide.compare.sentences import (
     DIFFERS,
     Names,

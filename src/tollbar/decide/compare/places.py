@@ -13,7 +13,7 @@ from tollbar.analysis.kept import KeptCell, KeptStudy, KeptToll, Scalar
 from tollbar.catalog.families import Standing, Value
 from tollbar.core.stats import Interval, Moments
 from tollbar.decide.compare.combining import combined
-from tollbar.decide.compare.reading import Fingerprint
+from tollbar.decide.compare.found_runs import Fingerprint
 
 DECIDED = (Verdict.COSTS, Verdict.SAVES, Verdict.FREE)
 

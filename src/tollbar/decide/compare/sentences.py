@@ -12,7 +12,7 @@ from tollbar.catalog.families import Family, Value
 from tollbar.core.errors import TollbarError
 from tollbar.core.words import counted, enumeration
 from tollbar.decide.compare import Gathered, Machine, MachineToll, TollRow
-from tollbar.decide.compare.reading import shown
+from tollbar.decide.compare.found_runs import shown
 from tollbar.report.names import place_of
 from tollbar.report.numbers import marked, percent, ratio_words
 

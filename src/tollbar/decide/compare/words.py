@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from tollbar.core.words import counted, enumeration, more
 from tollbar.decide.compare import Gathered, Pattern, Patterns, Refused, TollRow
+from tollbar.decide.compare.found_runs import Doubt, shown
 from tollbar.decide.compare.matrix import matrix
 from tollbar.decide.compare.patterns import BY_CHANCE, MOST_SHUFFLES
-from tollbar.decide.compare.reading import Doubt, shown
 from tollbar.decide.compare.sentences import (
     DIFFERS,
     Names,

@@ -11,7 +11,7 @@ from pydantic import Field
 from tollbar.catalog.policies import Ruling
 from tollbar.decide.price.priced import Priced, Pricing
 from tollbar.decide.price.unmeasured import CHOICE
-from tollbar.report.document.form import Bounded, Document, Form, Number, Values, of, within
+from tollbar.report.json_forms.form import Bounded, Document, Form, Number, Values, of, within
 
 
 class ReasonForm(Form):

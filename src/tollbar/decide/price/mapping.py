@@ -12,9 +12,9 @@ from tollbar.core.errors import TollbarError
 from tollbar.core.patterns import is_like
 from tollbar.decide.price import levels, unmeasured
 from tollbar.decide.price.facts import Facts, fields
+from tollbar.decide.price.inventory import Inventory
 from tollbar.decide.price.names import ALGORITHM, is_name
 from tollbar.decide.price.parts import Asset, shown
-from tollbar.decide.price.reading import Inventory
 from tollbar.decide.price.sizes import OF_ONE_SIZE
 from tollbar.decide.price.table import Counts, Row, table
 from tollbar.decide.price.texts import Followed, texts_of

@@ -9,8 +9,8 @@ from datetime import date
 
 from tollbar.catalog.families import Family, settings_at
 from tollbar.catalog.policies import STANDINGS, Contradiction, Policy, Rule, Ruling
+from tollbar.decide.price.inventory import Inventory
 from tollbar.decide.price.mapping import AssetUse
-from tollbar.decide.price.reading import Inventory
 from tollbar.decide.price.replacing import Cost
 from tollbar.decide.price.unmeasured import CHOICE
 from tollbar.decide.rulings import Candidate, Reason

@@ -14,10 +14,10 @@ from tollbar.catalog import families, policies
 from tollbar.catalog.families import Family, Standing, at_defaults, given_up, settings_at
 from tollbar.catalog.policies import STANDINGS, Policy, Ruling
 from tollbar.decide.price import platforms
+from tollbar.decide.price.inventory import Inventory
 from tollbar.decide.price.mapping import AssetUse, Mapped, mapped
 from tollbar.decide.price.parts import Asset
 from tollbar.decide.price.priced import AssetGroup, Priced, Pricing, has_parameters
-from tollbar.decide.price.reading import Inventory
 from tollbar.decide.price.replacing import FamilyOffer
 from tollbar.decide.price.table import Counts
 from tollbar.decide.price.unmeasured import CHOICE, is_of_list

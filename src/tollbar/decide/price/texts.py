@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
+from tollbar.decide.price.inventory import Inventory
 from tollbar.decide.price.parts import Asset, plain_oid
-from tollbar.decide.price.reading import Inventory
 from tollbar.decide.price.table import code_points, table
 
 _BETWEEN = re.compile(r"[\s_/.:]+")

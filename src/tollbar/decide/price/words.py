@@ -8,11 +8,11 @@ from tollbar.analysis import Toll, Verdict
 from tollbar.catalog.families import Degree, Value
 from tollbar.catalog.policies import Ruling
 from tollbar.core.words import counted, enumeration, few, more
-from tollbar.decide.answers import ended_words, excepted_words
 from tollbar.decide.price.priced import AssetGroup, Priced, Pricing
 from tollbar.decide.price.replacing import Cost
 from tollbar.decide.price.unmeasured import CHOICE
 from tollbar.decide.rulings import Reason
+from tollbar.decide.shared import ended_words, excepted_words
 from tollbar.report.blocks import Brief, Listing, Table, TableCell, count_cell, numbers, row_names, texts
 from tollbar.report.names import place_of
 from tollbar.report.numbers import NOISY, bracket, marked, times

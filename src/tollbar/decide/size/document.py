@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from tollbar.catalog.policies import Ruling
-from tollbar.decide.answers import reason_words
 from tollbar.decide.rulings import Candidate
+from tollbar.decide.shared import reason_words
 from tollbar.decide.size.checked import Checked
 from tollbar.decide.size.mix import Part
 from tollbar.decide.size.sized import Sized, SizedTerm
 from tollbar.decide.size.summing import Cell
 from tollbar.decide.size.words import questions
-from tollbar.report.document.form import Bounded, Document, Form, Number, Values, of, within
+from tollbar.report.json_forms.form import Bounded, Document, Form, Number, Values, of, within
 
 
 class Cores(Form):

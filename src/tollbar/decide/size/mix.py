@@ -156,7 +156,7 @@ class _Mix(Wire):
     policy: Annotated[tuple[str, ...], Field(max_length=policies.MOST_NAMED)] = ()
 
 
-class _File(Wire):
+class _MixFile(Wire):
     mix: _Mix = _Mix()
     term: Annotated[dict[str, _Term], Field(max_length=MOST_TERMS)]
 
@@ -195,7 +195,7 @@ def read(path: Path) -> Mix:
     return Mix(path, terms, utilisation, head.survive, head.cores_each, found)
 
 
-def _file(path: Path) -> _File:
+def _file(path: Path) -> _MixFile:
     """Return the tables of a mix.
 
     Raises TollbarError; without a nearer hint it names the page that describes mixes.
@@ -206,7 +206,7 @@ def _file(path: Path) -> _File:
         rates = "use `http_reqs` of a k6 summary as the `rate` of a term; " if '"http_reqs"' in text else ""
         raise TollbarError(f"a JSON document is not a mix; {A_MIX}", where=str(path), hint=f"{rates}{DESCRIBED}")
     try:
-        return wire.parse(text, _File, where=str(path))
+        return wire.parse(text, _MixFile, where=str(path))
     except TollbarError as error:
         raise TollbarError(error.what, where=error.where, hint=error.hint or DESCRIBED) from error
 
@@ -303,7 +303,7 @@ def _values(family: Family, said: Said, where: str) -> dict[str, Value]:
     return found
 
 
-def _refuse_shared(said: _File, terms: tuple[Term, ...], path: Path) -> None:
+def _refuse_shared(said: _MixFile, terms: tuple[Term, ...], path: Path) -> None:
     """Raise TollbarError where terms of several families have the same request in them.
 
     A handshake is measured with a request after it, and a request with its own path: the sum would have that twice.

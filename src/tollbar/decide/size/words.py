@@ -10,7 +10,7 @@ from tollbar.analysis import Verdict
 from tollbar.catalog.policies import Ruling
 from tollbar.core.stats import Interval, Moments
 from tollbar.core.words import capitalised, counted, enumeration, more
-from tollbar.decide.answers import excepted_words, reason_words
+from tollbar.decide.shared import excepted_words, reason_words
 from tollbar.decide.size.checked import Checked, CheckedTerm
 from tollbar.decide.size.mix import load_words
 from tollbar.decide.size.sized import Sized, SizedTerm

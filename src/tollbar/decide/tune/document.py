@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, NamedTuple
 
-from tollbar.decide.answers import reason_words
 from tollbar.decide.rulings import Candidate
+from tollbar.decide.shared import reason_words
 from tollbar.decide.tune import Asked, Tuning, pasted
 from tollbar.decide.tune.words import parameter_words, rate_words, tune_answer, was_contended
 from tollbar.report.blocks import Brief
-from tollbar.report.document.form import Document, Form, Number, Values, of, within
+from tollbar.report.json_forms.form import Document, Form, Number, Values, of, within
 
 
 class LimitForm(Form):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tollbar.catalog.families import Family
 from tollbar.core import units
 from tollbar.core.words import counted, enumeration
-from tollbar.decide.answers import excepted_words, reason_words
+from tollbar.decide.shared import excepted_words, reason_words
 from tollbar.decide.tune import (
     ALGORITHMS,
     NEAR,

@@ -9,7 +9,7 @@ from tollbar.core.stats import Interval
 from tollbar.decide.upgrade import Change, Kind, Upgrade
 from tollbar.decide.upgrade.changed import Apart
 from tollbar.decide.upgrade.words import apart_sentence, cost_of, row_words
-from tollbar.report.document.form import Bounded, Document, Form, Number, Values, of, within
+from tollbar.report.json_forms.form import Bounded, Document, Form, Number, Values, of, within
 
 
 class SideForm(Form):

@@ -2,8 +2,8 @@
 
 A workload turns a cell into its servers, the command and task of its runner, and its proofs, and reads its chunks. Two
 serve most families: `operation` (a runner alone) and `request` (a server and its load client). A family whose cells
-need more has a module of its name in `workloads/by_family`, or else a `workload.py` in its folder, with a class
-`FamilyWorkload`.
+need more has a module of its name in `workloads/by_family`, or else a `workload.py` in its folder, with one
+subclass of `Workload`.
 """
 
 from __future__ import annotations
@@ -272,15 +272,16 @@ def _file_of(folder: Path) -> Path | None:
 def _own(path: Path) -> Workload:
     """Return the workload of the family with this file. Raises TollbarError if it has none."""
     try:
-        if path.parent == _BY_FAMILY:
-            workload = importlib.import_module(f"{__name__}.by_family.{path.stem}").FamilyWorkload()
-        else:
-            workload = _loaded(path).FamilyWorkload()
+        is_shipped = path.parent == _BY_FAMILY
+        module = importlib.import_module(f"{__name__}.by_family.{path.stem}") if is_shipped else _loaded(path)
+        own = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__]
+        made = [one() for one in own if issubclass(one, Workload)]
     except Exception as error:
         raise TollbarError(f"cannot be loaded: {type(error).__name__}: {error}", where=str(path)) from error
-    if not isinstance(workload, Workload):
-        raise TollbarError("`FamilyWorkload` must be a subclass of `tollbar.lab.workloads.Workload`", where=str(path))
-    return workload
+    if len(made) != 1:
+        what = f"must define one subclass of `tollbar.lab.workloads.Workload`, not {len(made)}"
+        raise TollbarError(what, where=str(path))
+    return made[0]
 
 
 def _loaded(path: Path) -> ModuleType:

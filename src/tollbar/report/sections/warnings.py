@@ -12,7 +12,7 @@ from tollbar.core.words import capitalised, counted, enumeration
 from tollbar.report.numbers import percent, percent_of, repeats_words, times
 from tollbar.report.sections.accuracy import accuracy, accuracy_words, quiet_share_words
 from tollbar.report.sections.unmeasured import set_aside
-from tollbar.study.definition import DEFAULT_MEASURE
+from tollbar.study.values import DEFAULT_MEASURE
 
 NOISE_HELP = "Repeat on an idle machine, or add `--precision 3%`."
 # A cell or two may be unlucky; more indicate a property of the machine.

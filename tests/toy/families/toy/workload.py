@@ -16,7 +16,7 @@ from tollbar.lab.workloads.request import RequestWork, RequestWorkload, settings
 from tollbar.study.plan import Cell
 
 
-class FamilyWorkload(RequestWorkload):
+class ToyWorkload(RequestWorkload):
     """Workload in which the gate stamps a request; known answers are the provider's."""
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:

@@ -26,7 +26,7 @@ def sign_ons() -> int:
     return SIGN_ONS if control_groups.usable() else SIGN_ONS_BY_TICKS
 
 
-class FamilyWorkload(storage.FamilyWorkload):
+class DatabaseSignOnWorkload(storage.StorageWorkload):
     """Connection to a server: authentication, one trivial statement, and the end."""
 
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {

@@ -31,7 +31,7 @@ FRONTEND, ROWS = "web", "rows"
 ENCRYPTED_BY = {"sqlite": "sqlite", "postgresql": "aws-lc"}
 
 
-class FamilyWorkload(RequestWorkload):
+class StackWorkload(RequestWorkload):
     """Page for authorised users, with a row of a table."""
 
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:

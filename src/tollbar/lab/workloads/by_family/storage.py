@@ -76,7 +76,7 @@ OVER_TLS: Mapping[str, str | int] = {
 UNMADE = tls.UnmadeCertificates(SHOWN / "certificates")
 
 
-class FamilyWorkload(Workload):
+class StorageWorkload(Workload):
     """Rows of a table with three secret columns."""
 
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = CHOICES

@@ -15,7 +15,7 @@ from tollbar.lab.workloads.request import Client, RequestWorkload, settings_of
 from tollbar.study.plan import Cell
 
 
-class FamilyWorkload(RequestWorkload):
+class TlsWorkload(RequestWorkload):
     """Request over TLS or in clear."""
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:

@@ -11,7 +11,7 @@ from tollbar.lab import tls
 from tollbar.lab.servers.configuration import SHOWN, Request
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.tls.settings import BY_DEFAULT
-from tollbar.lab.workloads.by_family.tls import FamilyWorkload as Tls
+from tollbar.lab.workloads.by_family.tls import TlsWorkload
 from tollbar.lab.workloads.request import Client, settings_of
 from tollbar.study.plan import Cell
 
@@ -21,7 +21,7 @@ HELD = {"choice": "tls-1.3", "key-exchange": "x25519", "cipher": "aes-256-gcm"}
 CLIENT = "psycopg"
 
 
-class FamilyWorkload(Tls):
+class TlsDefaultsWorkload(TlsWorkload):
     """Connection by default, or with version, key exchange and cipher fixed on both sides."""
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:

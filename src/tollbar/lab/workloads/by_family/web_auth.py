@@ -129,7 +129,7 @@ SAME_AS = {"authenticator": "httpd"}
 TICKETS = 50
 
 
-class FamilyWorkload(RequestWorkload):
+class WebAuthWorkload(RequestWorkload):
     """Request for a page that not all may see."""
 
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:

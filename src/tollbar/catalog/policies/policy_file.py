@@ -30,7 +30,7 @@ MOST_EXTENDED = 64
 """Limit of the policies that one extends, directly or through others, each of which is a file to read."""
 
 
-class _File(Wire):
+class _PolicyFile(Wire):
     policy: About
     rule: tuple[Rule, ...] = ()
     except_: tuple[Except, ...] = Field(default=(), alias="except")
@@ -46,7 +46,7 @@ class _File(Wire):
         return [given | rule if isinstance(rule, dict) else rule for rule in rules]
 
     @model_validator(mode="after")
-    def _has_each_id_once(self) -> _File:
+    def _has_each_id_once(self) -> _PolicyFile:
         name, count = max(Counter(rule.id for rule in self.rule).items(), key=itemgetter(1), default=("", 0))
         if count > 1:
             raise ValueError(f"`rule`: two rules have the id `{name}`; each id must be unique")
@@ -59,7 +59,7 @@ def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
     `extended` finds a policy that it extends, by name or by path from the file's folder. Raises TollbarError with the
     file, the key and the nearest valid one.
     """
-    file = read(path, _File)
+    file = read(path, _PolicyFile)
     about = file.policy
     if len(about.extends) > MOST_EXTENDED:
         what = f"`extends`: the policy extends more than {MOST_EXTENDED} others, which is the limit"

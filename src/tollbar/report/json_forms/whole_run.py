@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from tollbar.analysis import Judgement
-from tollbar.report.document.form import JSON, Document, Form, of
-from tollbar.report.document.parts import ClaimForm
-from tollbar.report.document.study import StudyForm
+from tollbar.report.json_forms.form import JSON, Document, Form, of
+from tollbar.report.json_forms.parts import ClaimForm
+from tollbar.report.json_forms.study import StudyForm
 from tollbar.report.sections.published.lines import Line, Published, sources_of, verdict_counts
 from tollbar.results import Run, StudyRun
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tollbar.report.document.form import Form, Number, Value, Values, high_of, low_of, of, within
+from tollbar.report.json_forms.form import Form, Number, Value, Values, high_of, low_of, of, within
 from tollbar.results import Row, StudyRun
 
 

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from tollbar.analysis import Measurement, StudyJudgement
 from tollbar.core.records import Negotiated, Outcome, SetAside
-from tollbar.report.document.form import OMITTED, Ends, Form, Number, Values, high_of, low_of, of, within
-from tollbar.report.document.parts import ClaimForm, WhereForm, names_of
-from tollbar.report.document.several import ContrastForm, FactorsForm, ScalingForm, StudyTableForm
-from tollbar.report.document.uses import UsesForm
+from tollbar.report.json_forms.form import OMITTED, Ends, Form, Number, Values, high_of, low_of, of, within
+from tollbar.report.json_forms.parts import ClaimForm, WhereForm, names_of
+from tollbar.report.json_forms.several import ContrastForm, FactorsForm, ScalingForm, StudyTableForm
+from tollbar.report.json_forms.uses import UsesForm
 from tollbar.report.sections.against import sentences
 from tollbar.report.sections.answer import answer
 from tollbar.report.sections.uses import uses_of

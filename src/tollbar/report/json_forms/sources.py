@@ -11,7 +11,7 @@ from tollbar.report.sections.published.tables import compared_by, published_word
 
 HEAD = """# The published comparisons, and the studies that test them again
 
-`python -m tollbar.report.document.sources > docs/generated/sources.md` writes this file from the studies.
+`python -m tollbar.report.json_forms.sources > docs/generated/sources.md` writes this file from the studies.
 *Published* is a ratio of the first named over the second, an order, or a figure as the source prints it. *Compared by*
 is the measured quantity: `capacity` is one over the servers' CPU time, `wall` is elapsed time. For example,
 `tollbar show rsa-apis` prints one source next to the results of your last run.

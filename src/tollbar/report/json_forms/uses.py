@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from tollbar.report.document.form import Form, Number, Values, of, within
-from tollbar.report.document.parts import names_of
+from tollbar.report.json_forms.form import Form, Number, Values, of, within
+from tollbar.report.json_forms.parts import names_of
 from tollbar.report.sections.uses import Against, Uses, use_sentences
 
 

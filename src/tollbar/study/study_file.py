@@ -21,7 +21,9 @@ from tollbar.core.limits import THREADS
 from tollbar.core.patterns import is_like
 from tollbar.core.wire import parse
 from tollbar.core.words import counted
-from tollbar.study.definition import (
+from tollbar.study.figures import Figure
+from tollbar.study.keys import GONE, WireStudy
+from tollbar.study.values import (
     CHOSEN_ELSEWHERE,
     CLIENT_PLACES,
     NOT_SETTINGS,
@@ -34,8 +36,6 @@ from tollbar.study.definition import (
     Study,
     default_load,
 )
-from tollbar.study.figures import Figure
-from tollbar.study.keys import GONE, WireStudy
 
 # Metrics that claims may use: in every family, without users, and with users of a server.
 JUDGED = ("capacity", "cost")

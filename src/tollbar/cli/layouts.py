@@ -106,7 +106,7 @@ def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Lay
     else:
         terminal.show_brief(answer)
     if layout.page is not None:
-        from tollbar.decide.answers import page_of
+        from tollbar.decide.shared import page_of
         from tollbar.report import html
 
         html.write_page(page_of(answer, command_line()), layout.page)

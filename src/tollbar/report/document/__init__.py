@@ -1,7 +1,0 @@
-"""Documents that other programs read: JSON by the forms of each module, and a flat row for each cell."""
-
-from tollbar.report.document.cells import cell_rows
-from tollbar.report.document.comparison import of_comparison
-from tollbar.report.document.run import of_run, of_source
-
-__all__ = ["cell_rows", "of_comparison", "of_run", "of_source"]
