@@ -21,7 +21,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup develop run test coverage quick fuzz mutants engine-mutants sanitize sbom schemas deny reproducible lint bench format lock browser servers runtimes packages rivals clean
+.PHONY: help setup develop run test coverage quick fuzz mutants engine-mutants sanitize sbom schemas deny reproducible lint bench results format lock browser servers runtimes packages rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -124,6 +124,10 @@ lint: develop ## Formatting, types, layers, lock files, prose of documents
 
 bench: develop servers rivals ## Each figure beside its goal
 	$(BIN)/python -m bench
+
+# Some 50 minutes by the plan. A stopped run is continued by the same command.
+results: develop servers runtimes ## Measure the sets `quick` and `sources`, and write their pages into results/
+	$(BIN)/python -m bench.results
 
 format: develop ## Format everything
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix . && cd engine && cargo fmt

@@ -29,7 +29,7 @@ def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
 
 def show_brief_markdown(brief: Brief) -> None:
     """Print the brief form of a study, or of the answer to a decision, as Markdown."""
-    print_markdown(_brief(brief))
+    print_markdown(brief_lines(brief))
 
 
 def show_comparison_markdown(
@@ -79,7 +79,8 @@ def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _brief(brief: Brief) -> Iterator[str]:
+def brief_lines(brief: Brief) -> Iterator[str]:
+    """Yield the Markdown of a brief form."""
     yield from (f"### {escaped(brief.question)}", "", f"**{escaped(brief.headline)}**", "")
     yield from _items(brief.paragraphs)
     for line in brief.how:
