@@ -6,8 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from policy_lab import A_POLICY, RULE, of_rules
-from tollbar.catalog.policies import catalogue, policies, policy, policy_file, shipped, with_edition
+from policy_lab import A_POLICY, RULE, TODAY, of_rules
+from tollbar.catalog import families
+from tollbar.catalog.policies import (
+    catalogue,
+    checking,
+    contradictions,
+    named,
+    policies,
+    policy,
+    policy_file,
+    read_project,
+    shipped,
+    with_edition,
+)
 from tollbar.core.errors import TollbarError
 
 
@@ -55,7 +67,7 @@ def test_a_long_chain_of_policies_is_refused_in_one_line(tmp_path: Path) -> None
 def test_a_policy_that_extends_many_is_refused_in_one_line(tmp_path: Path) -> None:
     for number in range(100):
         Path(of_rules(tmp_path, RULE)).rename(tmp_path / f"p{number}.toml")
-    names = [f"p{number}.toml" for number in range(100)]
+    names = [f"p{number}.toml" for number in range(65)]
     head = A_POLICY.replace('title = "Ours"', f'title = "Ours"\nextends = {names}'.replace("'", '"'))
     with pytest.raises(TollbarError, match="extends more than 64 others"):
         policy(of_rules(tmp_path, RULE, head=head))
@@ -71,7 +83,7 @@ def test_a_policy_that_extends_many_is_refused_in_one_line(tmp_path: Path) -> No
     ids=["rules", "patterns", "patterns of families"],
 )
 def test_a_policy_of_many_rules_is_refused_in_one_line(tmp_path: Path, rules: list[str]) -> None:
-    with pytest.raises(TollbarError, match="more than 1,000 rules or 10,000 patterns") as raised:
+    with pytest.raises(TollbarError, match="more than 1,000 rules or 2,000 patterns") as raised:
         policy(of_rules(tmp_path, *rules))
     assert "\n" not in str(raised.value)
 
@@ -174,6 +186,71 @@ def test_a_policy_that_extends_long_files_is_refused_in_one_line(tmp_path: Path)
         path.write_text(f"{path.read_text()}\n#{'x' * 1_000_000}")
     names = [f"p{number}.toml" for number in range(20)]
     head = A_POLICY.replace('title = "Ours"', f'title = "Ours"\nextends = {names}'.replace("'", '"'))
-    with pytest.raises(TollbarError, match="extends files of more than 16 MiB together") as raised:
+    with pytest.raises(TollbarError, match="the policies have more than 4 MiB together") as raised:
         policy(of_rules(tmp_path, RULE, head=head))
     assert raised.value.hint
+
+
+def test_the_policies_of_a_project_share_the_limit_of_their_files(tmp_path: Path) -> None:
+    """Each of sixty-four could extend files of the whole limit."""
+    uses = []
+    for number in range(8):
+        path = tmp_path / f"p{number}.toml"
+        Path(of_rules(tmp_path, RULE)).rename(path)
+        path.write_text(f"{path.read_text()}\n#{'x' * 700_000}")
+        uses.append(f'[uses.u{number}]\nfamily = "digest"\nchoice = "sha-256"\npolicy = ["p{number}.toml"]\n')
+    project = tmp_path / "tollbar.toml"
+    project.write_text("".join(uses))
+    with pytest.raises(TollbarError, match="the policies have more than 4 MiB together") as raised:
+        read_project(project)
+    assert raised.value.hint
+    with pytest.raises(TollbarError, match="the policies have more than 4 MiB together"):
+        named([str(tmp_path / f"p{number}.toml") for number in range(8)])
+
+
+def test_a_command_reads_each_policy_once(tmp_path: Path) -> None:
+    Path(of_rules(tmp_path, RULE)).rename(tmp_path / "base.toml")
+    head = A_POLICY.replace('title = "Ours"', 'title = "Ours"\nextends = ["base.toml"]')
+    for name in ("one", "other"):
+        Path(of_rules(tmp_path, RULE, head=head)).rename(tmp_path / f"{name}.toml")
+    one, other = named([str(tmp_path / f"{name}.toml") for name in ("one", "other")])
+    assert one.bases[0] is other.bases[0]
+
+
+def test_policies_that_have_many_rules_are_not_compared(tmp_path: Path) -> None:
+    """Two policies of a thousand rules took a minute: each pair was judged for each choice."""
+    paths = []
+    for name in ("one", "other"):
+        Path(of_rules(tmp_path, *[f'only = {{ choice = ["sha-*"] }}\nnote = "{name}"'] * 320)).rename(
+            tmp_path / f"{name}.toml"
+        )
+        paths.append(str(tmp_path / f"{name}.toml"))
+    with pytest.raises(TollbarError, match="need 102,400 pairs of rules of the family digest to be compared") as raised:
+        contradictions(named(paths), families.family("digest"), TODAY)
+    assert raised.value.hint
+
+
+def test_rules_on_every_setting_are_not_compared_cell_by_cell(tmp_path: Path) -> None:
+    """The cells are all combinations of the settings that two rules name."""
+    family = families.family("web-auth")
+    where = ", ".join(f'{name} = ["*"]' for name, one in family.settings.items() if one.values)
+    paths = []
+    for name, ask in (("one", "acceptable"), ("other", "recommended")):
+        rule = f'family = "web-auth"\nstanding = "{ask}"\nwhere = {{ {where} }}'
+        Path(of_rules(tmp_path, rule)).rename(tmp_path / f"{name}.toml")
+        paths.append(str(tmp_path / f"{name}.toml"))
+    with pytest.raises(TollbarError, match="rulings on cells of the family web-auth"):
+        contradictions(named(paths), family, TODAY)
+
+
+@pytest.mark.parametrize(("limit", "unit"), [("MOST_MATCHED", "patterns"), ("MOST_LETTERS", "letters")])
+def test_uses_that_many_patterns_or_texts_judge_are_refused(
+    limit: str, unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, limit, 100)
+    Path(of_rules(tmp_path, RULE)).rename(tmp_path / "p.toml")
+    uses = [f'[uses.u{number}]\nfamily = "digest"\nchoice = "sha-256"\n' for number in range(101)]
+    project = tmp_path / "tollbar.toml"
+    project.write_text('policy = ["p.toml"]\n' + "".join(uses))
+    with pytest.raises(TollbarError, match=f"more than 100 {unit} of rules, each counted for each use"):
+        read_project(project)

@@ -101,6 +101,8 @@ def choose(
     began_s = time.monotonic()
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)
     policies.refuse_silent(asked.policies, asked.family.name)
+    # Before anything is measured: policies with too many rules cannot be compared.
+    policies.contradictions(asked.policies, asked.family, asked.on)
     choices = study.choices_of(asked.family, [word for word in words if "=" not in word])
     _refuse_no_answers(asked.family, choices)
     coordinates = [word for word in words if "=" in word]

@@ -82,7 +82,7 @@ def price(
     """
     today = date.today()
     then = today if on is None else day(on)
-    asked = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy)))
+    asked = policies.named(policy)
     within_s = read_seconds("--for", for_ if for_ is not None else "0 s" if run else DEFAULT_FOR)
     if str(file).startswith("-") and file != pricing.STANDARD_INPUT:
         hint = "`tollbar price --help` lists the options; a file with such a name is written `./-NAME`"

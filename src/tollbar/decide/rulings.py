@@ -94,7 +94,7 @@ def wanted(
     """
     known = families.family(family)
     now = today or date.today()
-    found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy_names)))
+    found = policies.named(policy_names)
     mitigated = dict(policies.threat_wanted(known, word) for word in threats)
     return Wanted(known, found, mitigated, now if on is None else policies.day(on), now, standing)
 

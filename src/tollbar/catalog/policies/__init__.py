@@ -9,7 +9,7 @@ A cell that meets a policy meets each of its rules here, which says nothing abou
 
 from __future__ import annotations
 
-from tollbar.catalog.policies.catalogue import policies, policy, refuse_silent, shipped, with_edition
+from tollbar.catalog.policies.catalogue import named, policies, policy, refuse_silent, shipped, with_edition
 from tollbar.catalog.policies.checking import (
     MOST_NAMED,
     NAME,
@@ -66,6 +66,7 @@ __all__ = [
     "does",
     "is_worse",
     "judged",
+    "named",
     "policies",
     "policy",
     "read_project",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tollbar.catalog.policies.definition import Policy
-from tollbar.catalog.policies.policy_file import MOST_EXTENDED, check, read_policy
+from tollbar.catalog.policies.policy_file import check, read_policy
 from tollbar.core import spelling
 from tollbar.core.errors import TollbarError
 from tollbar.core.files import is_folder, named_files
@@ -19,8 +19,11 @@ MOST_DEPTH = 16
 """Limit of a chain of policies that extend one another; shipped chains have two."""
 
 
-MOST_EXTENDED_BYTES = 16 << 20
-"""Limit of the files that a policy extends, all together: to read 1 MiB takes up to a tenth of a second."""
+MOST_FILES = 128
+"""Limit of the policies that a command reads, with those that they extend."""
+
+MOST_BYTES = 4 << 20
+"""Limit of their files, all together: to read 1 MiB takes up to half a second."""
 
 
 def shipped() -> Mapping[str, Path]:
@@ -50,13 +53,22 @@ def with_edition(name: str) -> str:
     return name
 
 
-def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Policy:
+def policy(
+    name: str, *, beside: Path = Path(), where: str | None = None, already: dict[Path, Policy] | None = None
+) -> Policy:
     """Return the policy of this name, or in this file: a path that ends in `.toml`, relative to the folder `beside`.
 
-    Raises TollbarError with the nearest names if there is none, or with the fault in its file, or in one that it
-    extends.
+    `already` are the policies that the same command read before, of which each is read once, and to which this one is
+    added. Raises TollbarError with the nearest names if there is none, or with the fault in its file, or in one that it
+    extends, and for more files than a command may read.
     """
-    return _found(name, beside, (), where, {})
+    return _found(name, beside, (), where, {} if already is None else already)
+
+
+def named(names: Iterable[str]) -> tuple[Policy, ...]:
+    """Return the policies of these names, each once. Raises TollbarError as `policy` does."""
+    already: dict[Path, Policy] = {}
+    return tuple(policy(name, already=already) for name in dict.fromkeys(map(with_edition, names)))
 
 
 def refuse_silent(asked: Iterable[Policy], family: str) -> None:
@@ -125,13 +137,13 @@ def _is_there(path: Path) -> bool:
 
 def _refuse_many(extending: Sequence[Path], already: Mapping[Path, Policy], where: str | None) -> None:
     what = f"{MOST_DEPTH} policies extend one another in a chain" if len(extending) >= MOST_DEPTH else None
-    if len(extending) + len(already) > MOST_EXTENDED:
-        what = f"the policy extends more than {MOST_EXTENDED} others"
+    if len(extending) + len(already) >= MOST_FILES:
+        what = f"more than {MOST_FILES} policies are read, with those that they extend"
     with suppress(OSError):
-        if sum(path.stat().st_size for path in already) > MOST_EXTENDED_BYTES:
-            what = f"the policy extends files of more than {MOST_EXTENDED_BYTES >> 20} MiB together"
+        if sum(path.stat().st_size for path in (*extending, *already)) > MOST_BYTES:
+            what = f"the policies have more than {MOST_BYTES >> 20} MiB together, with those that they extend"
     if what:
-        hint = "`extends` in the first file may name all of them, and rules may move into one file"
+        hint = "name fewer policies at once; the rules of several may move into one file"
         raise TollbarError(f"{what}, which is the limit", where=where, hint=hint)
 
 

@@ -46,6 +46,12 @@ MOST_BUDGETS = 100
 MOST_JUDGED = 40_000
 """Limit of the rules that judge a project's uses, counted for each use: applying one takes 0.1 ms."""
 
+MOST_MATCHED = 200_000
+"""Limit of the patterns of these rules, counted for each use: a comparison takes up to 10 us."""
+
+MOST_LETTERS = 8 << 20
+"""Limit of the letters of these rules, counted for each use, which an answer may print."""
+
 _Names = Annotated[tuple[str, ...], OneOrMore]
 _Policies = Annotated[_Names, Field(max_length=MOST_NAMED)]
 _Ratio = Annotated[FiniteFloat, Field(gt=0, strict=True)]
@@ -189,6 +195,7 @@ def read_project(path: Path) -> Project:
     """Return the project of this file. Raises TollbarError with the file, the key and the nearest valid one."""
     file = read(path, _ProjectFile)
     read_once: dict[str, Policy] = {}
+    already: dict[Path, Policy] = {}
 
     def named(word: str, where: str) -> Policy:
         # Cached, because many uses may name the same policy.
@@ -196,7 +203,7 @@ def read_project(path: Path) -> Project:
             if len(read_once) >= MOST_NAMED:
                 what = f"the file names more than {MOST_NAMED} policies, which is the limit"
                 raise TollbarError(what, where=where, hint="split it into several files, and check each")
-            read_once[word] = policy(with_edition(word), beside=path.parent, where=where)
+            read_once[word] = policy(with_edition(word), beside=path.parent, where=where, already=already)
         return read_once[word]
 
     asked = [named(one, f"{path}: `policy`") for one in file.policy]
@@ -211,20 +218,26 @@ def read_project(path: Path) -> Project:
 
 def _refuse_many(uses: Sequence[ProjectUse], path: Path) -> None:
     """Raise TollbarError if judging each use by each rule on its family would take more than seconds."""
-    counted = sum(
-        use.family.name in rule.families
+    rules = [
+        rule
         for use in uses
         for policy_ in use.policies
         for part in policy_.all_of_it
         for rule in part.rules
-    )
-    if counted > MOST_JUDGED:
-        what = f"its uses are judged by more than {MOST_JUDGED:,} rules, each counted for each use, which is the limit"
-        raise TollbarError(
-            what,
-            where=str(path),
-            hint="split it into several files and check each, for example `tollbar check policy web.toml`",
-        )
+        if use.family.name in rule.families
+    ]
+    for count, most, unit in (
+        (len(rules), MOST_JUDGED, "rules"),
+        (sum(rule.patterns for rule in rules), MOST_MATCHED, "patterns of rules"),
+        (sum(rule.letters for rule in rules), MOST_LETTERS, "letters of rules"),
+    ):
+        if count > most:
+            what = f"its uses are judged by more than {most:,} {unit}, each counted for each use, which is the limit"
+            raise TollbarError(
+                what,
+                where=str(path),
+                hint="split it into several files and check each, for example `tollbar check policy web.toml`",
+            )
 
 
 def check_project(project: Project, on: date) -> tuple[CheckedUse, ...]:

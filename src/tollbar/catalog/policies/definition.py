@@ -24,7 +24,18 @@ KINDS = ("standing", "strength", "only", "never", "mitigates", "at_least", "cann
 Unlisted = Literal["not approved", "cannot say"]
 """Ruling of a policy on unlisted values, in its own words."""
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+MOST_TEXT = 1_000
+"""Limit of a text of a policy, seven times the longest that ships: it is printed with each cell that breaks a rule."""
+
+MOST_NAME = 100
+"""Limit of the letters of a rule's id, and of a policy's `word`, which are in each finding."""
+
+MOST_ABSENT = 1_000
+"""Limit of the values of a rule that the families do not have."""
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_TEXT)]
+Title = Annotated[str, StringConstraints(max_length=MOST_TEXT)]
+Name = Annotated[str, StringConstraints(max_length=MOST_NAME)]
 OneOrMore = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
 """Validator that accepts one word instead of a list."""
 Names = Annotated[tuple[str, ...], OneOrMore, Field(min_length=1)]
@@ -54,7 +65,7 @@ class Ruling(StrEnum):
 class Rule(Wire):
     """Single requirement of a policy; it has exactly one of `standing` … `cannot_say`."""
 
-    id: str
+    id: Name
     clause: Text
     families: Names = Field(alias="family")
     source: Text
@@ -83,9 +94,9 @@ class Rule(Wire):
     begins: date | None = Field(default=None, alias="from")
     ends: date | None = Field(default=None, alias="until")
     """Last day."""
-    absent: tuple[str, ...] = ()
+    absent: Annotated[tuple[str, ...], Field(max_length=MOST_ABSENT)] = ()
     """Values that it names and the families do not have."""
-    note: str | None = None
+    note: Title | None = None
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> Rule:
@@ -109,6 +120,17 @@ class Rule(Wire):
         """True if it only states that its policy does not cover these providers, so that nothing breaks it."""
         every = {"*", "?*"} & {*self.where.get("provider", ())}
         return self.cannot_say is not None and {*self.where} == {"provider"} and not every
+
+    @property
+    def patterns(self) -> int:
+        """Number of its patterns."""
+        return sum(sum(map(len, part.values())) for part in (self.where, self.only, self.never))
+
+    @property
+    def letters(self) -> int:
+        """Number of the letters that a finding of it repeats."""
+        texts = (self.id, self.clause, self.source, self.cannot_say, self.note)
+        return sum(len(text or "") for text in texts)
 
     def holds(self, on: date) -> bool:
         """Return whether it is in force on this day."""
@@ -136,21 +158,21 @@ class NotJudged(Wire):
 class About(Wire):
     """Table `policy` of a file: the edition, and the defaults of its rules."""
 
-    title: str
-    by: str
-    edition: str
+    title: Title
+    by: Title
+    edition: Name
     dated: date = Field(alias="date")
     """Date of the edition, from which its rules hold."""
     source: Text
     seen: date
     checked: bool = False
     unlisted: Unlisted = "cannot say"
-    word: str | None = None
+    word: Name | None = None
     """Word of its source for a broken rule; None: `not approved` for unlisted values, else `refused`."""
     extends: tuple[str, ...] = ()
     """Policies that it extends, each by name or by its path from the file's folder."""
     not_judged: tuple[NotJudged, ...] = ()
-    note: str | None = None
+    note: Title | None = None
 
 
 class Policy(About):

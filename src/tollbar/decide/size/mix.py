@@ -191,7 +191,7 @@ def read(path: Path) -> Mix:
         )
     terms = tuple(_term(name, one, f"{path}: term.{name}") for name, one in said.term.items())
     _refuse_shared(said, terms, path)
-    found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, head.policy)))
+    found = policies.named(head.policy)
     return Mix(path, terms, utilisation, head.survive, head.cores_each, found)
 
 
