@@ -63,6 +63,7 @@ FILES: Mapping[str, Callable[[Path], object]] = {
     "a long key": _holding(lambda: b'x = {"=".' + b"a." * 400_000 + b"b = 1}"),
     "a long string": _holding(lambda: b'a = "' + b"x" * 1_000_000 + b'"'),
     "a long name": _holding(lambda: b"x" * 1_000_000 + b" = 1"),
+    "a long name of a table": _holding(lambda: b'[term."' + b"n" * 900_000 + b'"]\nrate = "20 /s"'),
     "a long number of base 16": _holding(lambda: b"a = 0x" + b"f" * 1_000_000),
     "a long number": _holding(lambda: b"a = " + b"9" * 1_000_000),
 }
@@ -201,6 +202,7 @@ def refusal(messages: str) -> tuple[str, str]:
     assert len(lines) in (1, 2), messages[-2000:]
     assert lines[0].startswith("error: "), messages[-2000:]
     assert all(line.startswith("hint: ") for line in lines[1:])
+    assert all(6_000 > len(line) for line in lines)
     return lines[0], "".join(lines[1:])
 
 
@@ -213,6 +215,31 @@ def test_whatever_an_inventory_holds_it_is_answered_within_limits(what: str, pla
     assert expected == status, messages[-2000:]
     if status:
         assert refusal(messages)[1], messages
+
+
+TERM = '[term."{}"]\nrate = "20 /s"\nfamily = "web-auth"\nchoice = "form"\nop = "sign-on"\nserver = "embedded"\n'
+STUDY = 'question = "{}"\nfamily = "digest"\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "says"),
+    [
+        (["size", "FILE", "--for", "0s"], TERM.format("n" * 900_000), "letters; the limit is 200"),
+        (
+            ["plan", "FILE"],
+            STUDY.format("q" * 900_000),
+            "`question`: the text has 900,000 letters; the limit is 10,000",
+        ),
+    ],
+    ids=["a term's name", "a study's question"],
+)
+def test_a_name_or_a_text_that_fills_the_terminal_is_refused(
+    words: Sequence[str], text: str, says: str, place: Path
+) -> None:
+    (place / "long.toml").write_text(text)
+    status, messages = told([word.replace("FILE", "long.toml") for word in words], place)
+    assert 2 == status
+    assert says in refusal(messages)[0]
 
 
 @pytest.mark.parametrize("form", ["uses.a{0}", 'uses . "a{0}"'])

@@ -16,9 +16,16 @@ from tollbar.core.renamed import WORDS
 # A screen line or two: a foreign file may have a name of a megabyte.
 MOST_LETTERS = 1000
 MOST_OF_PATH = 4096
+# A path, and the words of a command around it.
+MOST_OF_MESSAGE = 2 * MOST_OF_PATH
 
 # Finalizers take microseconds. If another one is running when the alarm comes, the interrupt is raised again later.
 FINALIZED_S = 0.01
+
+
+def cut(text: str, most: int) -> str:
+    """Return the beginning of a text that is longer than `most` letters, and a shorter one whole."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 class _Printable(dict[int, str]):
@@ -85,12 +92,12 @@ class TollbarError(Exception):
     """Error that the user can act on, printed as one line and a hint, never as a traceback."""
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
-        self.what = what = what if len(what) <= MOST_LETTERS else f"{what[:MOST_LETTERS]}…"
+        self.what = what = cut(what, MOST_LETTERS)
         if where is not None and len(where) > MOST_OF_PATH:
             # No file has a longer path, and it would fill the terminal.
-            where = f"{where[:MOST_LETTERS]}…"
+            where = cut(where, MOST_LETTERS)
         self.where = where
-        self.hint = hint
+        self.hint = None if hint is None else cut(hint, MOST_OF_MESSAGE)
         super().__init__(f"{where}: {what}" if where else what)
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema
 
-from tollbar.core.errors import TollbarError, nearest
+from tollbar.core.errors import TollbarError, cut, nearest
 from tollbar.core.files import read_text
 from tollbar.core.renamed import today
 
@@ -33,6 +33,12 @@ MOST_DOTS = 50_000
 
 MOST_KEYS = 10_000
 """Limit of the keys of a table: pydantic makes an error of some 4 kB for each unknown one."""
+
+MOST_OF_KEY = 200
+"""Limit of the letters of a key: names of uses, terms and choices are printed in tables."""
+
+MOST_OF_TEXT = 10_000
+"""Limit of a text, fifteen times the longest of a study or a family that ships."""
 
 MOST_BITS = 14_000
 """Limit of a number: Python reads any in base 16, but cannot print more than 4,300 digits."""
@@ -128,7 +134,7 @@ def parse(
     try:
         # Editors of Windows write a byte order mark.
         said = tomllib.loads(text.removeprefix("\ufeff"))
-        check_characters(said, where)
+        check_characters(said, where, most=MOST_OF_TEXT)
         if earlier:
             said = today(said)
         adapter: TypeAdapter[Table] = _adapter(cast("Hashable", table))
@@ -160,21 +166,28 @@ def read_json(text: str, most_values: int) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-def check_characters(said: object, where: str, key: str = "") -> None:
+def check_characters(said: object, where: str, key: str = "", *, most: int | None = None) -> None:
     """Raise TollbarError for characters that control a terminal or reverse text; values may contain newlines.
 
-    Tables with more than `MOST_KEYS` keys and numbers too long to print are refused as well.
+    Tables with more than `MOST_KEYS` keys, keys and numbers too long to print, and texts of more than `most` letters
+    are refused as well.
     """
     if isinstance(said, Mapping):
         if len(said) > MOST_KEYS:
             what = f"{f'`{key}`' if key else 'the file'} has {len(said):,} keys; the limit is {MOST_KEYS:,} in a table"
             raise TollbarError(what, where=where, hint="split it into several files")
         for name, value in said.items():
+            if len(name) > MOST_OF_KEY:
+                what = f"the key `{cut(name, MOST_OF_KEY)}` has {len(name):,} letters; the limit is {MOST_OF_KEY}"
+                raise TollbarError(what, where=where, hint="use a shorter name")
             check_characters(name.replace("\n", "\x00"), where, key)
-            check_characters(value, where, f"{key}.{name}".lstrip("."))
+            check_characters(value, where, f"{key}.{name}".lstrip("."), most=most)
     elif isinstance(said, list):
         for value in said:
-            check_characters(value, where, key)
+            check_characters(value, where, key, most=most)
+    elif isinstance(said, str) and most is not None and len(said) > most:
+        what = f"`{key}`: the text has {len(said):,} letters; the limit is {most:,}"
+        raise TollbarError(what, where=where, hint="shorten it")
     elif isinstance(said, int) and said.bit_length() > MOST_BITS:
         raise TollbarError(
             f"{f'`{key}`: ' if key else ''}the number is too long; it must have at most {MOST_BITS} bits", where=where

@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 
-from tollbar.core.errors import TollbarError, printable
+from tollbar.core.errors import MOST_OF_MESSAGE, TollbarError, cut, printable
 
 # Width for reading a log.
 WIDTH_UNKNOWN = 120
@@ -97,8 +97,8 @@ def say_detail(text: str) -> None:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Print a message."""
-    stderr().print(escape(_indented(text)), style=style)
+    """Print a message; of one that is longer than a path in a command, the beginning."""
+    stderr().print(escape(_indented(cut(text, MOST_OF_MESSAGE))), style=style)
 
 
 def say_error(error: TollbarError) -> None:
