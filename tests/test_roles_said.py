@@ -101,3 +101,11 @@ def test_a_study_with_roles_is_no_fleets(tmp_path: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, cwd=tmp_path)
     assert (2, False) == (done.returncode, (tmp_path / "runs").exists())
     assert "`roles` cannot be combined with `--cluster`" in " ".join(done.stderr.split())
+
+
+def test_a_plan_refuses_a_role_that_no_component_has() -> None:
+    said = ",".join(f"web{number}=10.0.0.1" for number in range(5_000))
+    done = subprocess.run([str(TOLLBAR), "plan", "digests", "--roles", said], capture_output=True, text=True)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "no component has the role `web0`" in done.stderr
+    assert "known: client, web, database, directory" in done.stderr

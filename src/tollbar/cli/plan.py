@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tollbar import lab
-from tollbar.cli.options import DEFAULTS, Options, plan_of, print_rows, resumed, studies_of
+from tollbar.cli.options import DEFAULTS, Options, places_for, plan_of, print_rows, resumed, studies_of
 from tollbar.core import units
 from tollbar.core.errors import ExitStatus
 from tollbar.lab.measure import schedule
@@ -30,6 +30,8 @@ def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
         asked = resumed(options.resume, studies, options)
     else:
         asked = lab.with_blocks(studies_of(studies, options), options.blocks)
+    # A role that `run` refuses is refused here too.
+    places_for(asked, options)
     planned = plan_of(asked, options.library, options.seed or 0)
     about_s = [schedule.of_study(one, planned.seed) for one in planned.studies]
     rows = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from tollbar.catalog.servers.description import ROLES
-from tollbar.core.errors import TollbarError, nearest
+from tollbar.core.errors import TollbarError
 
 CLIENT = "client"
 IPV4 = 4
@@ -47,7 +47,7 @@ def read_places(said: Sequence[str]) -> tuple[RoleMachine, ...]:
         role, _, at = text.partition("=")
         where = f"--roles {text}"
         if role not in (known := (CLIENT, *ROLES)):
-            raise TollbarError(f"no component has the role `{role}`", where=where, hint=nearest(role, known))
+            raise TollbarError(f"no component has the role `{role}`", where=where, hint=f"known: {', '.join(known)}")
         if role in places:
             raise TollbarError(
                 f"the role `{role}` is given twice; it must have one place",
