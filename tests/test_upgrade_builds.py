@@ -192,6 +192,25 @@ def test_a_server_of_a_package_has_its_own_programs_and_folders(
     assert builds.server_in(tmp_path / "none", "none") is None
 
 
+def test_a_program_in_a_linked_folder_is_found_and_no_link_is_followed_further(tmp_path: Path) -> None:
+    (tmp_path / "programs" / "more").mkdir(parents=True)
+    (tmp_path / "programs" / "nginx").touch()
+    (tmp_path / "bin").symlink_to("programs")
+    (tmp_path / "all").symlink_to("/")
+    found = {str(path.relative_to(tmp_path)) for path in builds.files_in(tmp_path)}
+    assert {"programs/nginx", "bin/nginx", "bin/more"} == found
+    assert tmp_path / "bin" / "nginx" == builds._program(tmp_path, builds.files_in(tmp_path), ["nginx"])
+
+
+def test_a_folder_of_more_than_any_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To search `/` for each server and runtime took minutes, and the run of a stranger may name it."""
+    monkeypatch.setattr(builds, "MOST_ENTRIES", 20)
+    for number in range(21):
+        (tmp_path / f"folder-{number}").mkdir()
+    with pytest.raises(TollbarError, match="has more than 20 files and folders, the limit of a build"):
+        things._found(str(tmp_path))
+
+
 @pytest.mark.parametrize("name", [one.name for one in all_platforms().values() if one.runtime])
 def test_a_runtime_runs_the_same_runner(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOLLBAR_PATH", "")

@@ -61,7 +61,7 @@ def go_of(programs: Path, own: str, fetch: str = FETCHES) -> Path:
 
 def version_of(place: Path) -> str:
     """Return the version that the `go` found in this place has by itself."""
-    found, itself = builds._program(place, ["go"]), {**os.environ, "GOTOOLCHAIN": "local"}
+    found, itself = builds._program(place, builds.files_in(place), ["go"]), {**os.environ, "GOTOOLCHAIN": "local"}
     assert found is not None
     return subprocess.run([found, "version"], capture_output=True, text=True, check=True, env=itself).stdout.split()[2]
 
@@ -69,7 +69,8 @@ def version_of(place: Path) -> str:
 def test_a_toolchain_is_of_its_version_whatever_becomes_of_the_users(programs: Path) -> None:
     """The user's own toolchain of that version is used in place and not kept, because it may be upgraded."""
     own = go_of(programs, "1.24.0")
-    assert own.samefile(builds._program(fetching.go("1.24.0"), ["go"]) or "")
+    place = fetching.go("1.24.0")
+    assert own.samefile(builds._program(place, builds.files_in(place), ["go"]) or "")
     go_of(programs, "1.26.0")
     assert "go1.24.0" == version_of(fetching.go("1.24.0"))
 

@@ -122,14 +122,14 @@ def of_run(run: Path) -> AskedUpgrade | None:
     said = results.about(run).get("upgrade")
     if said is None:
         return None
-    try:
-        with contextlib.chdir(said["folder"]):
-            one, other = upgrading.both(said["old"], said["new"])
-    except OSError as error:
-        what = f"the folder of the upgrade cannot be entered: {error.strerror}"
-        raise TollbarError(
-            what, where=said["folder"], hint="repeat the `tollbar upgrade` command as a new run"
-        ) from error
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(contextlib.chdir(said["folder"]))
+        except OSError as error:
+            what = f"the folder of the upgrade cannot be entered: {error.strerror}"
+            hint = "repeat the `tollbar upgrade` command as a new run"
+            raise TollbarError(what, where=said["folder"], hint=hint) from error
+        one, other = upgrading.both(said["old"], said["new"])
     return AskedUpgrade(one, other, said.get("families", ()), said["within_s"], said.get("fail_above"))
 
 

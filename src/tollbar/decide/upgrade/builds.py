@@ -34,6 +34,9 @@ _LIBRARY_FOLDERS = ("usr/lib", "usr/lib/*-linux-gnu*")
 # characters.
 _MOST_LETTERS = 32
 
+MOST_ENTRIES = 50_000
+"""Limit of the entries of a build's folder: three times those of a Go toolchain. To search `/` would take minutes."""
+
 Build = TypeVar("Build", Server, Platform)
 
 
@@ -42,8 +45,9 @@ def server_in(place: Path, said: str) -> Server | None:
 
     Its own programs and folders are used; missing ones are the system's. Raises TollbarError.
     """
+    here = files_in(place)
     for server in servers.all_servers().values():
-        program = _program(place, [name for one in server.components for name in one.programs])
+        program = _program(place, here, [name for one in server.components for name in one.programs])
         if program is None or server.build_of or len(server.components) > 1:
             continue
         made = _described(server.folder / "server.toml")
@@ -64,8 +68,9 @@ def runtime_in(place: Path, said: str) -> tuple[str, str, Path] | None:
 
     Its runner is built with it, with programs next to it, and with the system's others. Raises TollbarError.
     """
+    here = files_in(place)
     for platform in runners.all_platforms().values():
-        program = _program(place, [platform.runtime]) if platform.runtime else None
+        program = _program(place, here, [platform.runtime]) if platform.runtime else None
         if program is None or platform.runtime is None or platform.build_of:
             continue
         name = f"{platform.name}@{_slug(said).removeprefix(f'{platform.name}@')}"
@@ -130,15 +135,36 @@ def _stand_beside(source: Path, name: str, file: str, made: Mapping[str, Any]) -
     os.environ[SEARCH_PATH] = os.pathsep.join(dict.fromkeys([*filter(None, paths), str(root)]))
 
 
-def _program(place: Path, names: Sequence[str]) -> Path | None:
-    """Return the program with one of these names, or a version after it, that is this file or lies in this folder."""
+def files_in(folder: Path) -> Sequence[Path]:
+    """Return the files below a folder, and those in its links named `bin` or `sbin`; none for a file.
+
+    Raises TollbarError for a folder with more entries than any build has.
+    """
+    found: list[Path] = []
+    entries = 0
+    for parent, folders, names in os.walk(folder):
+        linked = [one for one in folders if one in _PROGRAM_FOLDERS and os.path.islink(f"{parent}/{one}")]
+        names += [f"{one}/{name}" for one in linked for name in os.listdir(f"{parent}/{one}")]
+        entries += len(folders) + len(names)
+        if entries > MOST_ENTRIES:
+            what = f"has more than {MOST_ENTRIES:,} files and folders, the limit of a build"
+            raise TollbarError(what, where=str(folder), hint="name the build's own folder, or the file itself")
+        found += [Path(parent, name) for name in names]
+    return found
+
+
+def _program(place: Path, here: Sequence[Path], names: Sequence[str]) -> Path | None:
+    """Return the program with one of these names, or a version after it, that is this file or lies in this folder.
+
+    `here` are the files of the folder.
+    """
     alike = re.compile(rf"({'|'.join(map(re.escape, names)) or '(?!)'})[\d.]*")
     if os.path.isfile(place):
         return place.absolute() if alike.fullmatch(place.name) and os.access(place, os.X_OK) else None
-    found = (path for folder in _PROGRAM_FOLDERS for path in place.rglob(f"{folder}/*") if alike.fullmatch(path.name))
-    here = [path.absolute() for path in found if os.path.isfile(path)]
+    found = (path for path in here if path.parent.name in _PROGRAM_FOLDERS and alike.fullmatch(path.name))
+    programs = [path.absolute() for path in found if os.path.isfile(path)]
     # The nearest, and of a runtime that has several names the plain one.
-    return min(here, key=lambda path: (len(path.parts), len(path.name)), default=None)
+    return min(programs, key=lambda path: (len(path.parts), len(path.name)), default=None)
 
 
 def _beside(program: Path, names: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tollbar.catalog import runners, servers
@@ -207,7 +208,7 @@ def _in(place: Path, said: str) -> Thing | None:
         if thing.provider.fault:
             raise TollbarError(thing.provider.fault[1], where=said)
         return thing
-    if os.path.isdir(place) and not any(place.rglob(_LIBRARY)):
+    if os.path.isdir(place) and not _files(place, _LIBRARY):
         return None
     return _libcrypto(said, _library_in(place, said))
 
@@ -267,4 +268,5 @@ def _library_in(path: Path, said: str) -> Path:
 
 
 def _files(folder: Path, pattern: str) -> set[Path]:
-    return {Path(os.path.realpath(one)) for one in folder.rglob(pattern) if one.is_file()}
+    found = (one for one in builds.files_in(folder) if fnmatchcase(one.name, pattern) and one.is_file())
+    return {Path(os.path.realpath(one)) for one in found}
