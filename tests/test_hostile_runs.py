@@ -60,6 +60,12 @@ def entry(run: Path, **changed: Any) -> None:
     said(run, studies={name: before | changed})
 
 
+def upgraded(run: Path, **changed: Any) -> None:
+    """Note an upgrade by which the run was made."""
+    builds = {"old": "libcrypto", "new": "libcrypto:other", "families": [], "folder": "/"}
+    said(run, upgrade=builds | {"within_s": 1.0, "fail_above": None} | changed)
+
+
 def sql(*statements: str) -> Spoil:
     """Return a change of the database by these statements."""
     return lambda run: _change(run, statements)
@@ -212,6 +218,12 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
     "a probe of no time": (lambda run: said(run, best_probe_ns=0.0), "not as Tollbar writes it"),
     "a chain of no time": (lambda run: said(run, chain_ns=0.0), "not as Tollbar writes it"),
     "libraries that are none": (lambda run: said(run, libraries=7), "not as Tollbar writes it"),
+    "a library that is no path": (lambda run: said(run, libraries=["a\0b"]), "must be a path"),
+    "a library longer than a path": (lambda run: said(run, libraries=["x" * 900_000]), "not as Tollbar writes it"),
+    "many libraries": (lambda run: said(run, libraries=[str(n) for n in range(60_000)]), "not as Tollbar writes it"),
+    "an upgrade in no folder": (partial(upgraded, folder="a\0b"), "must be a path"),
+    "an upgrade of no path": (partial(upgraded, old="./a\0b"), "must be a path"),
+    "an upgrade of a long path": (partial(upgraded, new="./" + "x" * 900_000), "not as Tollbar writes it"),
     "roles that are none": (lambda run: said(run, roles=[7]), "not as Tollbar writes it"),
 }  # fmt: skip
 
@@ -312,6 +324,19 @@ def test_compare_by_machine_has_a_line_for_it_and_the_others(one_run: Path, host
     reasons = [expected, *(["is not judged yet; `tollbar report "] if in_database else [])]
     assert any(one.replace(" ", "") in refused.reason.replace(" ", "") for one in reasons), refused.reason
     assert (outside, inside) == (_outside(hostile), _inside(hostile))
+
+
+@pytest.mark.parametrize("reader", ["judge", "plan --resume", "run --resume"])
+@pytest.mark.parametrize("name", ["\ud800", "../../precious", "a\0b", "\x1b[2J"])
+def test_a_study_of_a_name_that_no_file_has_is_one_line(
+    tollbar: Tollbar, hostile: Path, name: str, reader: str
+) -> None:
+    (before,) = json.loads((hostile / "run.json").read_text())["studies"].values()
+    said(hostile, studies={name: before})
+    done = tollbar(*(str(hostile) if word == "RUN" else word for word in READERS[reader]))
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "no name of a study" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
 
 
 def test_a_hole_allows_no_longer_read(hostile: Path) -> None:

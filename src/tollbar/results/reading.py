@@ -108,7 +108,8 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     kept = directory / "families" if not to_measure and (directory / "families").is_dir() else None
     said = about(directory)
     for name, entry in said["studies"].items():
-        if not is_plain(name):
+        # Files have names in UTF-8, which has no surrogates.
+        if not (is_plain(name) and name.isprintable()):
             raise TollbarError(f"no name of a study: `{name}`", where=str(directory / "run.json"))
         path = directory / "studies" / f"{name}.toml"
         try:

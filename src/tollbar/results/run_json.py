@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 
-from tollbar.core.errors import TollbarError, printable
+from tollbar.core.errors import MOST_OF_PATH, TollbarError, printable
 from tollbar.core.files import is_file, is_folder
 from tollbar.core.machine import NOT_STATED
 from tollbar.core.method import FIRST
@@ -36,6 +36,8 @@ Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Name = TypeVar("Name")
 MOST_NAMES = 1000
+MOST_LIBRARIES = 100
+"""Limit of the `--library` options of a run: a process opens each, and a run may be a stranger's."""
 # Limit of the letters of a printed version.
 MOST_OF_VERSION = 40
 
@@ -52,6 +54,14 @@ def _few_studies(said: object) -> object:
     return said
 
 
+def _without_nul(said: str) -> str:
+    if "\0" in said:
+        raise ValueError("must be a path, without a NUL character")
+    return said
+
+
+# A resumed run opens these paths, and Python raises ValueError for one with a NUL character.
+PathText = Annotated[str, Field(max_length=MOST_OF_PATH), AfterValidator(_without_nul)]
 # Pydantic keeps an error of a kB and more for each wrong item; a real run has dozens of items.
 Named = Annotated[dict[str, Name], BeforeValidator(_few)]
 Listed = Annotated[list[Name], FailFast()]
@@ -104,10 +114,10 @@ class _Node(_Said):
 class _Upgrade(_Said):
     """Question of an upgrade, kept so that its answer can be printed when the run is resumed."""
 
-    old: str
-    new: str
+    old: PathText
+    new: PathText
     families: Listed[str] = []
-    folder: str
+    folder: PathText
     """Folder in which the command was given, because paths of the two builds may be relative to it."""
     within_s: Finite
     fail_above: Finite | None = None
@@ -117,7 +127,7 @@ class _About(_Said):
     """Keys that `run.json` must have for a run to be read."""
 
     command: Listed[str]
-    libraries: Listed[str] = []
+    libraries: Annotated[Listed[PathText], Field(max_length=MOST_LIBRARIES)] = []
     seed: int
     started: str
     fingerprint: dict[str, Any]

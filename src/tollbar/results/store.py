@@ -28,7 +28,7 @@ from tollbar.results.looks import is_noted, looks, present, reach
 from tollbar.results.observations import Count, refuse_more, series_of, values_of
 from tollbar.results.reading import read
 from tollbar.results.run import MEASURED_AS
-from tollbar.results.run_json import SCHEMA, about, as_written, refuse_resumption
+from tollbar.results.run_json import MOST_LIBRARIES, SCHEMA, about, as_written, refuse_resumption
 from tollbar.study import Study
 from tollbar.study.plan import Plan, StudyPlan
 
@@ -185,6 +185,9 @@ def create(
     if len(plan.studies) > MOST_STUDIES:
         what = f"{len(plan.studies):,} studies; a run has at most {MOST_STUDIES}"
         raise TollbarError(what, hint="measure them in several runs")
+    if len(libraries) > MOST_LIBRARIES:
+        what = f"{len(libraries):,} libraries; a run has at most {MOST_LIBRARIES}"
+        raise TollbarError(what, where="--library", hint="measure them in several runs")
     label = plan.studies[0].study.name if len(plan.studies) == 1 else "set"
     started = datetime.now().astimezone()
     studies = {one.study.name: {"interim_looks": [], **measured_as(one.study)} for one in plan.studies}
