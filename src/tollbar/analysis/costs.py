@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 
-from tollbar.analysis.decisions import Terms
 from tollbar.analysis.visits import Visited
-from tollbar.catalog.families import Family
 from tollbar.core import stats
-from tollbar.core.moments import Quickness
 from tollbar.core.spread import Spread, shared
 from tollbar.core.stats import Interval, Moments
 from tollbar.results import Row
@@ -18,20 +15,22 @@ from tollbar.results import Row
 class Costs(Visited):
     """Cost of every cell of a study, computed once."""
 
-    def __init__(
-        self,
-        rows: Sequence[Row],
-        terms: Terms,
-        metric: str = "cpu",
-        family: Family | None = None,
-        quickness: Quickness | None = None,
-    ) -> None:
-        super().__init__(rows, terms, metric, family, quickness)
-        self.repeated = tuple(row for row in rows if row.repeats)
+    @cached_property
+    def repeated(self) -> tuple[Row, ...]:
         """Cells with A/A pairs: the baselines, and one cell of each other kind of work."""
-        self._ratios: dict[tuple[Moments, str, str, float], Interval | None] = {}
-        self._costs: dict[tuple[Moments, str], Interval | None] = {}
-        self._spreads: dict[Moments, Spread | None] = {}
+        return tuple(row for row in self.rows if row.repeats)
+
+    @cached_property
+    def _ratios(self) -> dict[tuple[Moments, str, str, float], Interval | None]:
+        return {}
+
+    @cached_property
+    def _costs(self) -> dict[tuple[Moments, str], Interval | None]:
+        return {}
+
+    @cached_property
+    def _spreads(self) -> dict[Moments, Spread | None]:
+        return {}
 
     def best_cost(self, row: Row) -> Interval | None:
         """Return nanoseconds per operation, quiet, or over all samples if too few are quiet; None if not measured."""

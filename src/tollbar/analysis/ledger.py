@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tollbar.analysis.costs import Costs
-from tollbar.analysis.decisions import Terms, apart, decide, more_blocks, reach, suffers
+from tollbar.analysis.decisions import apart, decide, more_blocks, reach, suffers
 from tollbar.analysis.verdicts import Toll, Verdict
 from tollbar.analysis.visits import settled
-from tollbar.catalog.families import Family
 from tollbar.core import stats
 from tollbar.core.metrics import METRICS, Metric
-from tollbar.core.moments import Quickness
 from tollbar.core.records import LoadRecord, Outcome, Trial
 from tollbar.core.stats import Interval, Moments, Visits
 from tollbar.results import Row
@@ -58,20 +57,21 @@ COST = Quantity()
 class Ledger(Costs):
     """Costs of every cell of a study, and comparisons of any two of them."""
 
-    def __init__(
-        self,
-        rows: Sequence[Row],
-        terms: Terms,
-        metric: str = "cpu",
-        family: Family | None = None,
-        quickness: Quickness | None = None,
-    ) -> None:
-        super().__init__(rows, terms, metric, family, quickness)
-        self._repeated_by: dict[str | None, list[tuple[int, Row]]] = {}
-        for numbered in enumerate(self.repeated):
-            self._repeated_by.setdefault(numbered[1].against, []).append(numbered)
-        self._noises: dict[tuple[str, Quantity], Interval | None] = {}
-        self._worst: dict[tuple[tuple[str, ...] | None, Quantity], Interval | None] = {}
+    @cached_property
+    def _repeated_by(self) -> Mapping[str | None, Sequence[tuple[int, Row]]]:
+        """Repeated cells with their places among all, by the baseline that they are compared with."""
+        found: dict[str | None, list[tuple[int, Row]]] = {}
+        for place, row in enumerate(self.repeated):
+            found.setdefault(row.against, []).append((place, row))
+        return found
+
+    @cached_property
+    def _noises(self) -> dict[tuple[str, Quantity], Interval | None]:
+        return {}
+
+    @cached_property
+    def _worst(self) -> dict[tuple[tuple[str, ...] | None, Quantity], Interval | None]:
+        return {}
 
     def compare(self, row: Row, against: Row, what: Quantity = COST) -> Toll:
         """Compare one cell with another, by the study's cost unless another quantity is given.
