@@ -50,8 +50,8 @@ class FakeLab:
         self.asked, self.runs = list(asked), runs
         return None, None
 
-    def carry_out(self, planned: Any, store: Any, *, report: bool, within_s: float) -> Any:
-        self.within_s = within_s
+    def carry_out(self, planned: Any, store: Any, *, report: bool, how_long: lab.HowLong) -> Any:
+        self.within_s = how_long.within_s or 0.0
         return SimpleNamespace(run=self.answer)
 
 

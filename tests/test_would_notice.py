@@ -64,7 +64,11 @@ def test_what_is_measured_is_on_the_measuring_core_and_the_lab_is_not(
     monkeypatch.setattr(members, "Session", Watched)
     try:
         asked = lab.with_blocks(study.load([str(fake_study)]), 1)
-        measuring.carry_out(*lab.begin(asked, command=(), runs=tmp_path / "runs", seed=1), report=False, exactly=True)
+        measuring.carry_out(
+            *lab.begin(asked, command=(), runs=tmp_path / "runs", seed=1),
+            report=False,
+            how_long=lab.HowLong(exactly=True),
+        )
     finally:
         os.sched_setaffinity(0, cores)
     assert {(frozenset({core}), False)} == set(seen)

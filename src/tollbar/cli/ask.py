@@ -116,7 +116,9 @@ def ask(
         asked = lab.with_precision((_read(question, fitted if half is None else FEWEST_BLOCKS),), half, None)
         planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, named_libraries=named)
         try:
-            judged = measuring.carry_out(planned, store, report=report, within_s=within_s, briefly=True)
+            judged = measuring.carry_out(
+                planned, store, report=report, how_long=lab.HowLong(within_s=within_s), briefly=True
+            )
         finally:
             # The number of measured blocks, because an operation's time was unknown before its proof.
             keep(results.about(store.directory)["studies"][study.ASKED]["blocks"])

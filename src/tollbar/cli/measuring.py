@@ -10,7 +10,7 @@ import os
 import shlex
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -70,23 +70,19 @@ def carry_out(
     store: Store,
     *,
     report: bool,
-    within_s: float | None = None,
-    until_s: float | None = None,
-    exactly: bool = False,
+    how_long: lab.HowLong = lab.AS_PLANNED,
     places: Sequence[RoleMachine] = (),
     briefly: bool = False,
 ) -> Judgement:
     """Measure, judge and report a plan into its store, and close that.
 
-    `within_s` is the time of each study in seconds, met by its number of blocks; `until_s` is the moment of the
-    monotonic clock at which one study is to be done; `exactly` keeps the given number of blocks. `briefly` prints the
-    plan with `--verbose` only, because an answer follows in seconds. KeyboardInterrupt is raised again after the
-    command to resume was printed.
+    `briefly` prints the plan with `--verbose` only, because an answer follows in seconds. KeyboardInterrupt is raised
+    again after the command to resume was printed.
     """
     try:
         say = terminal.say_detail if briefly else terminal.say
         _say_plan(planned, store, say)
-        _measure(store, planned, within_s=within_s, until_s=until_s, exactly=exactly, places=places, estimate=say)
+        _measure(lab.measured_into(store, planned, so_far_of, how_long, places), estimate=say)
         # No other process may write the run now, so the look is noted for exactly the judged data.
         store.note_interim_look()
     except KeyboardInterrupt:
@@ -115,7 +111,7 @@ def in_two_interim_looks(
     began_s = time.monotonic()
     cores = os.sched_getaffinity(0)
     planned, store = lab.begin(asked, command=command, runs=runs)
-    judged = carry_out(planned, store, report=False, within_s=FIRST_LOOK * within_s / len(asked))
+    judged = carry_out(planned, store, report=False, how_long=lab.HowLong(within_s=FIRST_LOOK * within_s / len(asked)))
     spent_s = time.monotonic() - began_s
     left = {one.about.name for one in judged.studies if not is_settled(one)}
     said = results.about(store.directory)["studies"]
@@ -129,7 +125,7 @@ def in_two_interim_looks(
     # While it measured, this process kept off the measuring core.
     os.sched_setaffinity(0, cores)
     again = tuple(replace(one, measure=replace(one.measure, blocks=further[one.name])) for one in asked)
-    return carry_out(*take_up(store.directory, again), report=False, exactly=True)
+    return carry_out(*take_up(store.directory, again), report=False, how_long=lab.HowLong(exactly=True))
 
 
 def self_test() -> Judgement:
@@ -137,25 +133,13 @@ def self_test() -> Judgement:
     planned = plan.make(study.load(["self-test"]), seed=0)
     with tempfile.TemporaryDirectory() as folder:
         store = results.create(planned, Path(folder), command=(), libraries=(), fingerprint={})
-        _measure(store, planned)
+        _measure(lab.measured_into(store, planned, so_far_of))
         store.close()
         return analysis.judge(results.read(store.directory))
 
 
-def _measure(
-    store: Store,
-    planned: Plan,
-    *,
-    within_s: float | None = None,
-    until_s: float | None = None,
-    exactly: bool = False,
-    places: Sequence[RoleMachine] = (),
-    estimate: Callable[[str], None] = terminal.say,
-) -> None:
-    """Have the lab measure the cells missing in the store, and show the events."""
-    events = lab.measured_into(
-        store, planned, so_far_of, within_s=within_s, until_s=until_s, exactly=exactly, places=places
-    )
+def _measure(events: Generator[Event, None, None], estimate: Callable[[str], None] = terminal.say) -> None:
+    """Show the events of the lab, which measures while they are asked for."""
     # However it ends, the lab ends its servers.
     with Progress() as progress, closing(events):
         for event in events:

@@ -123,7 +123,7 @@ def _measured(
         about = units.show_seconds(needed_s)
         terminal.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
     planned, store = lab.begin(asked, command=command_line(), runs=runs, named_libraries=named)
-    judged = measuring.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    judged = measuring.carry_out(planned, store, report=False, how_long=lab.HowLong(within_s=within_s / len(asked)))
     return judged.run, status_of(judged)
 
 

@@ -93,8 +93,7 @@ def run(
         planned,
         store,
         report=options.report and upgrade is None,
-        within_s=within_s,
-        exactly=options.blocks is not None,
+        how_long=lab.HowLong(within_s=within_s, exactly=options.blocks is not None),
         places=places,
     )
     if upgrade is not None:

@@ -137,7 +137,7 @@ def _carried_out(asked: Sequence[Study], within_s: float, runs: Path) -> Judgeme
     """Measure studies into a new run, in about this time in all."""
     cores = os.sched_getaffinity(0)
     planned, store = lab.begin(asked, command=command_line(), runs=runs)
-    judged = measuring.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    judged = measuring.carry_out(planned, store, report=False, how_long=lab.HowLong(within_s=within_s / len(asked)))
     # While it measured, this process kept off the measuring core, which a check measures on too.
     os.sched_setaffinity(0, cores)
     return judged

@@ -89,7 +89,7 @@ def upgrade(
         "fail_above": above,
     }
     planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, more={"upgrade": kept})
-    judged = measuring.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    judged = measuring.carry_out(planned, store, report=False, how_long=lab.HowLong(within_s=within_s / len(asked)))
     return AskedUpgrade(one, other, families, within_s, above).answered(judged, layout)
 
 

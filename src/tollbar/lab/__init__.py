@@ -13,15 +13,17 @@ from tollbar.catalog.servers.places import RoleMachine
 from tollbar.core import machine, moments
 from tollbar.core.errors import TollbarError
 from tollbar.lab.events import Event, StopRule
-from tollbar.lab.measuring import BLOCKS_FOR_WIDTH, MORE_BLOCKS, measured_into, probed_machine
+from tollbar.lab.measuring import AS_PLANNED, BLOCKS_FOR_WIDTH, MORE_BLOCKS, HowLong, measured_into, probed_machine
 from tollbar.results import Store
 from tollbar.study import Study, plan
 from tollbar.study.plan import Plan
 
 __all__ = [
+    "AS_PLANNED",
     "BLOCKS_FOR_WIDTH",
     "MORE_BLOCKS",
     "Event",
+    "HowLong",
     "StopRule",
     "TakenUp",
     "begin",

@@ -52,23 +52,33 @@ WITH_LOST_ROUNDS = 1 + BUDGET / (1 - BUDGET) / 2
 MOST_TIMES = 4.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HowLong:
+    """Time of measuring, and whether blocks may be added."""
+
+    within_s: float | None = None
+    """Time of each study: fits its number of blocks to about this time, or limits it if there is a precision."""
+    until_s: float | None = None
+    """Time of the monotonic clock at which a plan of one study should be done, proofs included."""
+    exactly: bool = False
+    """True if the number of blocks was given, and none is added because too few were quiet."""
+
+
+AS_PLANNED = HowLong()
+
+
 def measured_into(
     store: Store,
     planned: Plan,
     so_far: StopRule,
-    *,
-    within_s: float | None = None,
-    until_s: float | None = None,
-    exactly: bool = False,
+    how_long: HowLong = AS_PLANNED,
     places: Sequence[RoleMachine] = (),
 ) -> Generator[Event, None, None]:
     """Prove and measure the missing parts of the store, record each proof and batch at once, and yield events.
 
-    `so_far` decides whether a study's blocks are enough. `within_s` fits the number of blocks of each study to about
-    this time, or limits it if there is a precision. `until_s` is the time of the monotonic clock at which a plan of one
-    study should be done, proofs included. `exactly`: the number of blocks was given, and none is added because too few
-    were quiet.
+    `so_far` decides whether a study's blocks are enough.
     """
+    within_s = how_long.within_s
     core = machine.measuring_core()
     said = results.about(store.directory)
     watch = Watch(said["best_probe_ns"], chain_ns=said.get("chain_ns"))
@@ -80,14 +90,14 @@ def measured_into(
         # Proofs are not timed, and may use every core.
         paces = yield from _prove(store, planned, sandbox, core)
         machine.keep_off(core)
-        if until_s is not None:
-            within_s = max(0.0, until_s - time.monotonic())
+        if how_long.until_s is not None:
+            within_s = max(0.0, how_long.until_s - time.monotonic())
         if within_s is not None:
             planned = _fitted(planned, store, paces, within_s)
         lab = _Lab(store, planned, so_far, sandbox, core, watch, paces, within_s, measure.aside_of(planned))
         yield from lab.measure_planned()
         for one in planned.studies:
-            yield from lab.go_on(one, exactly)
+            yield from lab.go_on(one, how_long.exactly)
     if not places:
         yield Probed(watch.readings, watch.chain_ns)
 
