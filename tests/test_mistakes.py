@@ -89,5 +89,7 @@ def test_a_policy_is_found_by_a_unique_beginning_in_any_case() -> None:
     assert "owasp-password-storage-2026-06" == policies.with_edition("OWASP")
     assert "asvs-level-2-5.0.0" == policies.with_edition("ASVS-level-2")
     assert "tr-02102-2026-01" == policies.with_edition("tr")
+    assert "tr-02102-2026-01" == policies.with_edition("TR02102")
+    assert "cnsa-2.0-2024-12" == policies.with_edition("cnsa2")
     assert "asvs" == policies.with_edition("asvs")
     assert "owasp.toml" == policies.with_edition("owasp.toml")

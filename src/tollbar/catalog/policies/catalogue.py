@@ -46,8 +46,14 @@ def with_edition(name: str) -> str:
     same = [one for one in known if one.casefold() == name.casefold()]
     if same or name.endswith(".toml") or "/" in name:
         return (same or [name])[0]
-    for pattern in (rf"{re.escape(name)}-[0-9].*", rf"{re.escape(name)}.*"):
-        editions = [policy(one) for one in known if re.fullmatch(pattern, one, re.IGNORECASE)]
+    begins = [
+        [one for one in known if re.match(rf"{re.escape(name)}-[0-9]", one, re.IGNORECASE)],
+        [one for one in known if one.casefold().startswith(name.casefold())],
+        # Without separators: `tr02102`, and `cnsa2`.
+        [one for one in known if spelling.squeezed(one).startswith(spelling.squeezed(name))],
+    ]
+    for some in begins:
+        editions = [policy(one) for one in some]
         if len({one.title for one in editions}) == 1:
             return max(editions, key=lambda one: one.dated).name
     return name
