@@ -60,6 +60,8 @@ NAMES: list[tuple[str, dict[str, Any], str]] = [
     ("SLH-DSA-SHA2-192F-WITH-SHA512", {}, "? a pre-hashed signature"),
     ("ECDH-ES+A256KW", {"curve": "P-256"}, "? a key agreement and a key wrapping in one"),
     ("AESWrapPad", {}, "? Tollbar has no family of key wrapping"),
+    ("Argon2id-AES256", {}, "? its name says both "),
+    ("crypto/elliptic.P384", {}, "signature ecdsa-p384 + key-exchange ecdh-p384"),
     ("aNULL", {}, "? cipher suites in which nobody proves who they are"),
     ("SHA-1-96", {}, "mac hmac-sha-1"),
     ("SHA", {"parameterSetIdentifier": "1"}, "digest sha-1"),
