@@ -14,7 +14,7 @@ from bench import results
 from fabricated import fabricated
 from report_example import judgement
 from tollbar.analysis.kept import NUMBERS
-from tollbar.decide.compare.reading import ReadRun, Unusable, read
+from tollbar.decide.compare.found_runs import ReadRun, Unusable, read
 
 RECORDED = sorted(path.parent for path in results.RESULTS.glob("*/*/run.json"))
 # Folders of a machine, and of this project's own checkouts.
