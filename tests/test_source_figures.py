@@ -19,7 +19,7 @@ from tollbar.report.page import page
 from tollbar.report.sections.published.amounts import amounts_chart, nanoseconds
 from tollbar.report.sections.published.drawn import Rates, Use, source_figures
 from tollbar.report.sections.published.lines import Group, Line, of_source
-from tollbar.report.sections.published.setup import setup_table
+from tollbar.report.sections.published.setup import advice_table, setup_table
 from tollbar.study import Amount, Claim, Figure, Series, sources
 
 DRAWN = [
@@ -131,6 +131,14 @@ def test_the_set_up_has_the_source_s_roles_and_those_of_the_run() -> None:
     assert all("MHz" in said[0] for role, said in by_role.items() if role != "directory")
     assert "no role of its own here: with the web server" == by_role["application"][2]
     assert "httpd" in by_role["web"][2]
+
+
+@pytest.mark.parametrize("name", sources())
+def test_a_source_s_advice_is_by_environment(name: str) -> None:
+    table = advice_table(sources()[name])
+    assert len(table.rows) >= 2
+    assert all(cell.says for cells in table.rows for cell in cells)
+    assert len({cells[0].says for cells in table.rows}) == len(table.rows)
 
 
 def test_a_page_of_sources_has_their_figures_and_set_up() -> None:

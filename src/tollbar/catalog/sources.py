@@ -9,6 +9,16 @@ from importlib.resources import files
 
 
 @dataclass(frozen=True, slots=True)
+class Advice:
+    """Recommendation of a publication for an environment."""
+
+    environment: str
+    says: str
+    where: str
+    """Place in its text."""
+
+
+@dataclass(frozen=True, slots=True)
 class Publication:
     """Publication with its system and the studies that reproduce it."""
 
@@ -25,6 +35,8 @@ class Publication:
     """Studies that reproduce it differently: without a server, or on other implementations."""
     setup: Mapping[str, str] = field(default_factory=dict)
     """Machine and programs of each role, as the text states them."""
+    advice: tuple[Advice, ...] = ()
+    """Recommendations by environment, in the order of its text."""
     by: str | None = None
     year: int | None = None
 
@@ -50,4 +62,7 @@ def sources() -> Mapping[str, Publication]:
     text = (files("tollbar.catalog") / "sources.toml").read_text("utf-8")
     found = tomllib.loads(text)
     lists = {name: {key: tuple(said.get(key, ())) for key in ("studies", "elsewhere")} for name, said in found.items()}
-    return {name: Publication(name=name, **said | lists[name]) for name, said in found.items()}
+    advice = {name: tuple(Advice(**one) for one in said.get("advice", ())) for name, said in found.items()}
+    return {
+        name: Publication(name=name, **said | lists[name] | {"advice": advice[name]}) for name, said in found.items()
+    }

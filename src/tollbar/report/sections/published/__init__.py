@@ -13,7 +13,7 @@ from tollbar.report.sections.published.amounts import amounts_chart
 from tollbar.report.sections.published.drawn import source_figures
 from tollbar.report.sections.published.figures import by_source_words
 from tollbar.report.sections.published.lines import OURS, Published, counted_verdicts
-from tollbar.report.sections.published.setup import setup_table
+from tollbar.report.sections.published.setup import advice_table, setup_table
 from tollbar.report.sections.published.tables import published_chart, published_tables
 from tollbar.results import Run
 
@@ -24,6 +24,7 @@ def blocks_of(part: Published, run: Run, *, folding: bool) -> Iterator[Block]:
     if part.source is not None and part.source.setup:
         judged = {line.study.name: line.judged for line in part.lines if line.judged}
         yield setup_table(part.source, [*judged.values()], run)
+        yield advice_table(part.source)
     yield from (Paragraph(meaning, "note") for meaning in meanings_of(part))
     for group, table in zip(part.groups, published_tables(part), strict=True):
         title = f"All {len(table.rows)} comparisons"

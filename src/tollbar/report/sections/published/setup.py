@@ -1,4 +1,4 @@
-"""Set-up by role: the machines and programs of a source, next to those of the run."""
+"""Set-up by role: the machines and programs of a source, next to those of the run, and its recommendations."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ def setup_table(source: Publication, studies: Sequence[StudyJudgement], run: Run
     ]
     columns = (*row_names("role"), *texts("in the source", "machine here", "programs here"))
     return Table("Set-up by role", columns, rows)
+
+
+def advice_table(source: Publication) -> Table:
+    """Return a source's recommendations by environment."""
+    columns = (*row_names("environment"), *texts("recommendation of the source", "where"))
+    rows = [(TableCell(one.environment), TableCell(one.says), TableCell(one.where)) for one in source.advice]
+    return Table("Recommendations by environment", columns, rows)
 
 
 def _software(run: Run, role: str, programs: Mapping[str, Sequence[str]]) -> str:
