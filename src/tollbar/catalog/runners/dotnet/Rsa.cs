@@ -9,10 +9,10 @@ sealed class Rsa : IKeyPair
     /// <summary>The first is what a task means that names none; it also performs the other families.</summary>
     public static readonly string[] Packages = { "rsa-create", "rsa-csp", "rsa-openssl" };
 
-    /// As many ready keys as a server has workers.
+    /// Number of ready keys: one for each worker of a server.
     const int PooledKeys = 8;
 
-    /// What calls import the key from.
+    /// Encoded key that calls import.
     sealed class Forms
     {
         public string PrivatePem, PublicPem;
@@ -262,7 +262,7 @@ sealed class Rsa : IKeyPair
         }
         if (!signatures.Verify(message, expected))
         {
-            throw Refusal.Failed("the known signature is not accepted");
+            throw Refusal.Failed("the library refused the known signature");
         }
         proof.Answer = expected;
     }

@@ -8,25 +8,25 @@ using System.Runtime.InteropServices;
 using System.Security.Cryptography;
 using System.Text.Json;
 
-/// <summary>What is timed.</summary>
+/// <summary>The timed work.</summary>
 interface IOperation
 {
-    /// <summary>Does it once. What it returns depends on the answer, so that no compiler leaves the work out.</summary>
+    /// <summary>Runs it once. The returned byte depends on the answer, so that no compiler removes the work.</summary>
     byte Perform();
 
-    /// <summary>Shows that right things are accepted and wrong ones refused.</summary>
+    /// <summary>Checks that valid inputs are accepted and wrong ones refused.</summary>
     void Prove(Proof proof);
 }
 
-/// <summary>Every family's null choice.</summary>
+/// <summary>Null choice of every family.</summary>
 sealed class Nothing : IOperation
 {
     public byte Perform() => 0;
 
     public void Prove(Proof proof)
     {
-        proof.Accept("nothing is done", true);
-        proof.Leave("a wrong input", "nothing looks at it");
+        proof.Accept("the empty operation", true);
+        proof.Leave("a wrong input", "the null choice reads none");
     }
 }
 
@@ -100,7 +100,7 @@ static class Runner
                 operation.Prove(proof);
                 if (proof.Answer == null && task.Input("expected_hex") != null)
                 {
-                    throw Refusal.Failed("the known answer's inputs are not all there, so it was not tried");
+                    throw Refusal.Failed("the known answer was not tested, because inputs are missing");
                 }
                 Say(output, new Dictionary<string, object> { ["outcome"] = "ok", ["receipt"] = receipt, ["proof"] = proof.Line() });
                 break;
@@ -109,16 +109,16 @@ static class Runner
                 Say(output, new Dictionary<string, object> { ["outcome"] = "ok" });
                 break;
             default:
-                throw Refusal.Failed($"the mode is list, verify or measure, not {task.Mode}");
+                throw Refusal.Failed($"the mode must be list, verify or measure, and is {task.Mode}");
         }
     }
 
-    /// <summary>Makes a task's operation ready, and sees that every setting of the task had a part in it.</summary>
+    /// <summary>Returns the operation of a task, and fails if it does not read all settings of the task.</summary>
     static IOperation Prepare(WorkTask task)
     {
         if (!Families.TryGetValue(task.Family, out Family family))
         {
-            throw Refusal.Unsupported($"this runner performs nothing of the family {task.Family}");
+            throw Refusal.Unsupported($"this runner does not support the family {task.Family}");
         }
         if (Array.IndexOf(family.Operations, task.Op) < 0 || Array.IndexOf(family.Choices, task.Choice) < 0)
         {

@@ -16,19 +16,19 @@ sealed class Session
     /// A window of the warm-up is several chunks, so that collections are in each.
     const string WarmUpLine = "{\"advance\":{\"seconds\":0.005,\"operations\":1}}";
     const double WindowNs = 20e6;
-    /// Two windows in a row that differ by less have settled.
+    /// Two consecutive windows that differ by less are steady.
     const double Steady = 0.02;
     /// The compiler is quiet when other threads than this one took less of a window: it compiles a method in 0.1 ms or more.
     const double Quiet = 0.0025;
-    /// The share of a chunk that is worked before its clocks start, for caches that others have used.
+    /// Share of a chunk that is worked before its clocks start, to refill caches that others used.
     const double Lead = 0.1;
-    /// An operation that takes more than this share of a chunk has warmed itself before it is done.
+    /// An operation longer than this share of a chunk needs no such lead-in.
     const double Long = 0.25;
-    /// A batch is meant to last a little longer than asked: one that falls short takes a second one.
+    /// A batch aims at slightly more than the requested time, because a short one needs a second batch.
     const double Margin = 1.03;
-    /// The empty loop takes time too, and a division needs it.
+    /// Smallest time of an operation: the empty loop takes some, and the division needs it.
     const double LeastNs = 0.02;
-    /// An hour: past it the number was meant in another unit.
+    /// One hour: a larger number has probably another unit.
     const double MostSeconds = 3600;
 
     readonly IOperation operation;
@@ -87,7 +87,7 @@ sealed class Session
             cpuNs = Clock.ProcessNs() - startCpu;
             wallNs = Clock.WallNs() - startWall;
         }
-        // One disturbed chunk must not make all the next ones short.
+        // One disturbed chunk must not make the following ones short.
         eachNs += (Math.Max((double)cpuNs / operations, LeastNs) - eachNs) / 2;
         return new Dictionary<string, object>
         {
@@ -156,7 +156,7 @@ sealed class Session
                 {
                     if (command.Name != "advance")
                     {
-                        throw Refusal.Failed($"not a line of the runner contract: `{command.Name}`");
+                        throw Refusal.Failed($"the line is not of the runner contract: `{command.Name}`");
                     }
                     foreach (var one in command.Value.EnumerateObject())
                     {
@@ -169,7 +169,7 @@ sealed class Session
                                 operations = one.Value.GetInt64();
                                 break;
                             default:
-                                throw Refusal.Failed($"not a line of the runner contract: `{one.Name}`");
+                                throw Refusal.Failed($"the line is not of the runner contract: `{one.Name}`");
                         }
                     }
                 }
@@ -177,7 +177,7 @@ sealed class Session
         }
         catch (Exception error) when (error is JsonException || error is InvalidOperationException || error is FormatException)
         {
-            throw Refusal.Failed($"not a line of the runner contract: {error.Message}");
+            throw Refusal.Failed($"the line is not of the runner contract: {error.Message}");
         }
         if (!(seconds >= 0 && seconds <= MostSeconds) || operations < 0 || (seconds == 0 && operations == 0))
         {
@@ -186,7 +186,7 @@ sealed class Session
         askedNs = seconds * 1e9;
     }
 
-    /// <summary>How many operations of this length fill the time: at least one.</summary>
+    /// <summary>Returns the number of operations of this length that fill the time: at least one.</summary>
     static long Filling(double timeNs, double eachNs) => (long)Math.Max(Math.Ceiling(timeNs / eachNs), 1);
 }
 

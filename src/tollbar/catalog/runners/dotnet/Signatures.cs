@@ -56,7 +56,7 @@ sealed class Signatures : IOperation
         }
         if (!Verify(message, signature))
         {
-            throw Refusal.Failed("a right signature is refused");
+            throw Refusal.Failed("the library refused a valid signature");
         }
         return 1;
     }
@@ -111,7 +111,7 @@ sealed class Signatures : IOperation
 /// <summary>ECDSA by ECDsa.Create, whose signatures are the two numbers one after the other (IEEE P1363).</summary>
 sealed class Ecdsa : IKeyPair
 {
-    /// What calls import the key from.
+    /// Encoded key that calls import.
     sealed class Forms
     {
         public string PrivatePem, PublicPem;
@@ -213,7 +213,7 @@ sealed class Ecdsa : IKeyPair
         return key;
     }
 
-    /// <summary>Signing is randomised: a published signature is accepted, and one is made for others to verify.</summary>
+    /// <summary>Signing is randomised: the proof accepts a published signature, and makes one for others to verify.</summary>
     static void ProveKnown(WorkTask task, Ecdsa keys, Signatures signatures, Proof proof)
     {
         if (task.Op == "sign")
@@ -234,7 +234,7 @@ sealed class Ecdsa : IKeyPair
         {
             if (!keys.Verify(published, message, Der.Read(expected)))
             {
-                throw Refusal.Failed("the published signature is not accepted");
+                throw Refusal.Failed("the library refused the published signature");
             }
         }
         proof.Answer = expected;
@@ -296,7 +296,7 @@ static class Pem
         int start = pem.IndexOf('\n') + 1, end = pem.IndexOf("-----END", StringComparison.Ordinal);
         if (!pem.StartsWith("-----BEGIN ", StringComparison.Ordinal) || end < start)
         {
-            throw Refusal.Failed("a key that is no PEM");
+            throw Refusal.Failed("the key is not in PEM");
         }
         return Convert.FromBase64String(pem.Substring(start, end - start));
     }

@@ -1,7 +1,7 @@
 using System;
 using System.Security.Cryptography;
 
-/// <summary>SHA-256 by one object that is kept, or by one that each call makes by its name.</summary>
+/// <summary>SHA-256 by one kept object, or by an object that each call makes by its name.</summary>
 sealed class Digest : IOperation
 {
     readonly WorkTask task;
@@ -49,7 +49,7 @@ sealed class Digest : IOperation
     }
 }
 
-/// <summary>AES-256-GCM by AesGcm, with a key that is set up once (kept), or anew for each message.</summary>
+/// <summary>AES-256-GCM by AesGcm, with a key that is set up once (kept), or again for each message.</summary>
 sealed class Cipher : IOperation
 {
     const int KeyBytes = 32, NonceBytes = 12, TagBytes = 16;
@@ -100,7 +100,7 @@ sealed class Cipher : IOperation
 
     void Encrypt()
     {
-        // A nonce that is used twice gives the plaintexts away, so no caller does it.
+        // A nonce used twice reveals the plaintexts, so each message has the next one.
         for (int index = NonceBytes - 1; index >= 0 && ++nonce[index] == 0; index--)
         {
         }
@@ -136,7 +136,7 @@ sealed class Cipher : IOperation
         proof.Refuse("another key", !Opens(Data.Tampered(key), nonce, sealedText, tag));
     }
 
-    /// <summary>Whether it decrypts, and to the plaintext.</summary>
+    /// <summary>Returns whether it decrypts to the plaintext.</summary>
     bool Opens(byte[] withKey, byte[] withNonce, byte[] ciphertext, byte[] withTag)
     {
         Array.Clear(opened, 0, opened.Length);
@@ -154,7 +154,7 @@ sealed class Cipher : IOperation
         return Data.Same(opened, plain);
     }
 
-    /// <summary>Shows what the known answer's inputs encrypt to, and that it is decrypted again.</summary>
+    /// <summary>Encrypts the inputs of the known answer, and checks that the result decrypts again.</summary>
     void ProveKnown(Proof proof)
     {
         byte[] known = task.Message(), withKey = task.Hex("key"), withNonce = task.Hex("iv");
@@ -164,7 +164,7 @@ sealed class Cipher : IOperation
         }
         if (withNonce.Length != NonceBytes)
         {
-            throw Refusal.Unsupported($"AesGcm takes nonces of {NonceBytes} bytes");
+            throw Refusal.Unsupported($"AesGcm needs nonces of {NonceBytes} bytes");
         }
         byte[] answer = new byte[known.Length], answerTag = new byte[TagBytes], again = new byte[known.Length];
         using (var gcm = new AesGcm(withKey))

@@ -4,7 +4,7 @@ using System.Globalization;
 using System.Text;
 using System.Text.Json;
 
-/// <summary>Why there is no number: `unsupported` is what this provider does not have, `failed` what should have worked.</summary>
+/// <summary>Reason for a missing result: `unsupported` by this provider, or `failed` although it should succeed.</summary>
 sealed class Refusal : Exception
 {
     public string Outcome { get; }
@@ -19,7 +19,7 @@ sealed class Refusal : Exception
     public static Refusal Unsupported(string reason) => new Refusal("unsupported", reason);
 }
 
-/// <summary>The first line: what to perform. A setting that is read is taken out: what is left is what nothing reads.</summary>
+/// <summary>First line of input: the work to perform. A setting that is read is removed, so that the rest is unread.</summary>
 sealed class WorkTask
 {
     const int MostBytes = 1 << 30;
@@ -43,15 +43,15 @@ sealed class WorkTask
         }
         catch (JsonException error)
         {
-            throw Refusal.Failed($"not a task: {error.Message}");
+            throw Refusal.Failed($"the first line is not a task: {error.Message}");
         }
         if (task.ValueKind != JsonValueKind.Object)
         {
-            throw Refusal.Failed("not a task: a JSON object is expected");
+            throw Refusal.Failed("the first line is not a task: a JSON object is expected");
         }
         if (!task.TryGetProperty("contract", out JsonElement contract) || contract.GetRawText() != "2")
         {
-            throw Refusal.Failed("the task is of another contract, and this runner speaks contract 2");
+            throw Refusal.Failed("the task has another contract, and this runner supports contract 2");
         }
         Mode = Text(task, "mode");
         Family = Text(task, "family");
@@ -67,7 +67,7 @@ sealed class WorkTask
         {
             string wanted = Package;
             Package = Rsa.Packages[0];
-            throw Refusal.Unsupported($"the packages of .NET are {string.Join(", ", Rsa.Packages)}, not {wanted}");
+            throw Refusal.Unsupported($"the package must be one of {string.Join(", ", Rsa.Packages)}, and is {wanted}");
         }
         foreach (var one in Members(task, "setting"))
         {
@@ -79,12 +79,12 @@ sealed class WorkTask
         }
         if (settings.TryGetValue("cpu", out JsonElement cpu) && cpu.ToString() != "native")
         {
-            throw Refusal.Unsupported("this runner leaves all processor features on");
+            throw Refusal.Unsupported("this runner cannot switch processor features off");
         }
         settings.Remove("cpu");
     }
 
-    /// <summary>A setting that is one of these words; the first is its default.</summary>
+    /// <summary>Reads a setting that must be one of these words; the first is the default.</summary>
     public string Word(string name, params string[] words)
     {
         if (!settings.TryGetValue(name, out JsonElement given))
@@ -96,10 +96,10 @@ sealed class WorkTask
         {
             return given.GetString();
         }
-        throw Refusal.Failed($"the setting `{name}` is {string.Join(" or ", words)}, not {given}");
+        throw Refusal.Failed($"the setting `{name}` must be {string.Join(" or ", words)}, and is {given}");
     }
 
-    /// <summary>How much data an operation works on.</summary>
+    /// <summary>Reads the setting `bytes`: the size of the data of an operation.</summary>
     public int Bytes(int otherwise)
     {
         if (!settings.TryGetValue("bytes", out JsonElement given))
@@ -111,31 +111,31 @@ sealed class WorkTask
         {
             return bytes;
         }
-        throw Refusal.Failed($"the setting `bytes` is a whole number up to {MostBytes}, not {given}");
+        throw Refusal.Failed($"the setting `bytes` must be a whole number up to {MostBytes}, and is {given}");
     }
 
-    /// <summary>Fails if a setting was read by nothing.</summary>
+    /// <summary>Fails if a setting was not read.</summary>
     public void Settled()
     {
         foreach (var name in settings.Keys)
         {
-            throw Refusal.Failed($"the setting `{name}` means nothing to `{Op}` of `{Choice}` ({Family})");
+            throw Refusal.Failed($"the setting `{name}` is not read by `{Op}` of `{Choice}` ({Family})");
         }
     }
 
-    public Refusal Without(string why) => Refusal.Unsupported($"no `{Op}` of `{Choice}` ({Family}): {why}");
+    public Refusal Without(string why) => Refusal.Unsupported($"this runner does not support `{Op}` of `{Choice}` ({Family}): {why}");
 
-    /// <summary>An input, or null.</summary>
+    /// <summary>Returns an input, or null.</summary>
     public string Input(string name) => inputs.TryGetValue(name, out string text) ? text : null;
 
-    /// <summary>An input in hexadecimal, or null.</summary>
+    /// <summary>Returns an input in hexadecimal, or null.</summary>
     public byte[] Hex(string name)
     {
         string text = Input(name + "_hex");
         return text == null ? null : Data.FromHex(text);
     }
 
-    /// <summary>The known answer's message, or null.</summary>
+    /// <summary>Returns the message of the known answer, or null.</summary>
     public byte[] Message()
     {
         string text = Input("of");
@@ -159,7 +159,7 @@ sealed class WorkTask
     }
 }
 
-/// <summary>What an operation shows before it is timed.</summary>
+/// <summary>Proof of an operation before it is timed.</summary>
 sealed class Proof
 {
     readonly List<string> accepted = new List<string>(), refused = new List<string>(), notTried = new List<string>();
@@ -206,7 +206,7 @@ sealed class Proof
 
 static class Data
 {
-    /// <summary>Bytes that look random and depend on the seed alone (SplitMix64, as the engine).</summary>
+    /// <summary>Returns pseudo-random bytes that depend only on the seed (SplitMix64, as in the engine).</summary>
     public static byte[] Filled(int count, ulong seed)
     {
         var data = new byte[count];
@@ -224,7 +224,7 @@ static class Data
         return data;
     }
 
-    /// <summary>A copy with a bit of its last byte turned, or one byte where there is none.</summary>
+    /// <summary>Returns a copy with a bit of its last byte flipped; one zero byte for empty data.</summary>
     public static byte[] Tampered(byte[] data)
     {
         if (data.Length == 0)
@@ -247,7 +247,7 @@ static class Data
         {
             if (text.Length % 2 != 0 || !byte.TryParse(text.Substring(2 * index, 2), NumberStyles.HexNumber, null, out data[index]))
             {
-                throw Refusal.Failed("an input in hexadecimal is not hexadecimal");
+                throw Refusal.Failed("an input that must be hexadecimal is not");
             }
         }
         return data;

@@ -11,10 +11,10 @@ const tagBytes = 16
 
 func prepareCipher(t *task) (operation, error) {
 	if t.Op != "encrypt" && t.Op != "decrypt" {
-		return nil, t.without("this runner encrypts and decrypts")
+		return nil, t.without("it encrypts and decrypts")
 	}
 	if t.Choice != "none" && t.Choice != "aes-256-gcm" {
-		return nil, t.without("this runner encrypts with aes-256-gcm")
+		return nil, t.without("its cipher is aes-256-gcm")
 	}
 	count, err := t.bytes(4096)
 	if err != nil {
@@ -41,14 +41,14 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// gcm is AES-256-GCM with a key that is set up once (kept), or anew for each message.
+// gcm is AES-256-GCM with a key that is set up once (kept), or again for each message.
 type gcm struct {
 	task                              *task
 	kept                              cipher.AEAD
 	key, nonce, plain, sealed, opened []byte
 }
 
-// aead is the key as this message uses it.
+// aead returns the cipher for the next message.
 func (g *gcm) aead() (cipher.AEAD, error) {
 	if g.kept != nil {
 		return g.kept, nil
@@ -57,7 +57,7 @@ func (g *gcm) aead() (cipher.AEAD, error) {
 }
 
 func (g *gcm) encrypt() error {
-	// A nonce that is used twice gives the plaintexts away, so no caller does it.
+	// A nonce used twice reveals the plaintexts, so each message has the next one.
 	for index := len(g.nonce) - 1; index >= 0; index-- {
 		g.nonce[index]++
 		if g.nonce[index] != 0 {
@@ -70,7 +70,7 @@ func (g *gcm) encrypt() error {
 	}
 	g.sealed = aead.Seal(g.sealed[:0], g.nonce, g.plain, nil)
 	if len(g.sealed) != len(g.plain)+tagBytes {
-		return failure(fmt.Sprintf("a ciphertext of %d bytes for %d", len(g.sealed), len(g.plain)))
+		return failure(fmt.Sprintf("the ciphertext has %d bytes for a plaintext of %d", len(g.sealed), len(g.plain)))
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (g *gcm) decrypt() error {
 		return err
 	}
 	if len(g.opened) != len(g.plain) {
-		return failure(fmt.Sprintf("a plaintext of %d bytes instead of %d", len(g.opened), len(g.plain)))
+		return failure(fmt.Sprintf("the plaintext has %d bytes instead of %d", len(g.opened), len(g.plain)))
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (g *gcm) prove(shown *proof) error {
 	return nil
 }
 
-// proveKnown shows what the known answer's inputs encrypt to, and that it is decrypted again.
+// proveKnown encrypts the inputs of the known answer, and checks that the result decrypts again.
 func (g *gcm) proveKnown(shown *proof) error {
 	plain, known, err := g.task.message()
 	if err != nil || !known {
@@ -163,7 +163,7 @@ func (g *gcm) proveKnown(shown *proof) error {
 		return err
 	}
 	if len(inputs[1]) != aead.NonceSize() {
-		return unsupported(fmt.Sprintf("crypto/cipher takes nonces of %d bytes", aead.NonceSize()))
+		return unsupported(fmt.Sprintf("crypto/cipher needs nonces of %d bytes", aead.NonceSize()))
 	}
 	sealed := aead.Seal(nil, inputs[1], plain, inputs[2])
 	opened, err := aead.Open(nil, inputs[1], sealed, inputs[2])

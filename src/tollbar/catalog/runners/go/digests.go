@@ -7,7 +7,7 @@ import (
 	"hash"
 )
 
-// A hasher is SHA-256 by one object that is kept, or by one that each call makes.
+// A hasher computes SHA-256 with one kept object, or with a new object in each call.
 type hasher struct {
 	kept hash.Hash
 	out  []byte
@@ -20,7 +20,7 @@ func newHasher(way string) *hasher {
 	return &hasher{kept: crypto.SHA256.New()}
 }
 
-// sum is good until the next one.
+// sum returns the digest; the next call overwrites it.
 func (h *hasher) sum(data []byte) []byte {
 	state := h.kept
 	if state == nil {
@@ -35,10 +35,10 @@ func (h *hasher) sum(data []byte) []byte {
 
 func prepareDigest(t *task) (operation, error) {
 	if t.Op != "hash" {
-		return nil, t.without("a digest hashes")
+		return nil, t.without("its operation is hash")
 	}
 	if t.Choice != "none" && t.Choice != "sha-256" {
-		return nil, t.without("this runner hashes with sha-256")
+		return nil, t.without("its digest is sha-256")
 	}
 	count, err := t.bytes(4096)
 	if err != nil {

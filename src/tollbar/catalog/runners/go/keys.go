@@ -12,12 +12,12 @@ import (
 	"math/big"
 )
 
-// As many ready keys as a server has workers.
+// Number of ready keys: one for each worker of a server.
 const pooledKeys = 8
 
-// keys is one key pair in the form that each call finds it in.
+// keys is one key pair, in the form in which each call gets it.
 type keys struct {
-	// cached, pooled, or what is imported in each call: pem, der, parameters.
+	// cached, pooled, or the form that each call imports: pem, der, parameters.
 	way                   string
 	private               crypto.Signer
 	public                crypto.PublicKey
@@ -27,13 +27,13 @@ type keys struct {
 	parameters            rsaParameters
 }
 
-// rsaParameters are big-endian numbers, as key stores of other makes hand them out.
+// rsaParameters are big-endian numbers, as other vendors' key stores return them.
 type rsaParameters struct {
 	n, d, p, q, dp, dq, qinv []byte
 	e                        int
 }
 
-// newKeys writes the key down in every form. The key pair itself is read back from what was written.
+// newKeys encodes the key in every form. The key pair itself is parsed from the encoded form.
 func newKeys(way string, key crypto.Signer) (*keys, error) {
 	privateDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -70,13 +70,13 @@ func newKeys(way string, key crypto.Signer) (*keys, error) {
 	return k, nil
 }
 
-// takePrivate is the private key for one call; giveBack follows.
+// takePrivate returns the private key for one call; the caller then calls giveBack.
 func (k *keys) takePrivate() (crypto.Signer, error) {
 	switch k.way {
 	case "pem":
 		block, _ := pem.Decode(k.privatePEM)
 		if block == nil {
-			return nil, errors.New("no PEM block")
+			return nil, errors.New("the key has no PEM block")
 		}
 		return parsePrivate(block.Bytes)
 	case "der":
@@ -89,13 +89,13 @@ func (k *keys) takePrivate() (crypto.Signer, error) {
 	return k.private, nil
 }
 
-// takePublic is the public key for one call, and the key that giveBack wants.
+// takePublic returns the public key for one call, and the key for giveBack.
 func (k *keys) takePublic() (crypto.PublicKey, crypto.Signer, error) {
 	switch k.way {
 	case "pem":
 		block, _ := pem.Decode(k.publicPEM)
 		if block == nil {
-			return nil, nil, errors.New("no PEM block")
+			return nil, nil, errors.New("the key has no PEM block")
 		}
 		public, err := x509.ParsePKIXPublicKey(block.Bytes)
 		return public, nil, err
@@ -127,7 +127,7 @@ func (has *rsaParameters) private() (crypto.Signer, error) {
 		PublicKey: *has.public(), D: number(has.d), Primes: []*big.Int{number(has.p), number(has.q)},
 		Precomputed: rsa.PrecomputedValues{Dp: number(has.dp), Dq: number(has.dq), Qinv: number(has.qinv)},
 	}
-	// Without it each signature would do it, and keep nothing.
+	// Otherwise each signature would compute these values and discard them.
 	key.Precompute()
 	return key, nil
 }

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// An operation is what is timed.
+// An operation is the timed work.
 type operation interface {
-	// perform does it once. What it returns depends on the answer, so that no compiler leaves the work out.
+	// perform runs it once. The returned byte depends on the answer, so that no compiler removes the work.
 	perform() (byte, error)
-	// prove shows that right things are accepted and wrong ones refused.
+	// prove checks that valid inputs are accepted and wrong ones refused.
 	prove(*proof) error
 }
 
@@ -73,7 +73,7 @@ func answer(lines *bufio.Reader) error {
 			return err
 		}
 		if shown.Answer == nil && t.has("expected_hex") {
-			return failure("the known answer's inputs are not all there, so it was not tried")
+			return failure("the known answer was not tested, because inputs are missing")
 		}
 		say(map[string]any{"outcome": "ok", "receipt": receipt(), "proof": shown})
 	case "measure":
@@ -82,16 +82,16 @@ func answer(lines *bufio.Reader) error {
 		}
 		say(map[string]any{"outcome": "ok"})
 	default:
-		return failure("the mode is list, verify or measure, not " + t.Mode)
+		return failure("the mode must be list, verify or measure, and is " + t.Mode)
 	}
 	return nil
 }
 
-// prepare makes a task's operation ready, and sees that every setting of the task had a part in it.
+// prepare returns the operation of a task, and fails if it does not read all settings of the task.
 func prepare(t *task) (operation, error) {
 	family, known := families[t.Family]
 	if !known {
-		return nil, unsupported("Go's crypto is measured in other families than " + t.Family)
+		return nil, unsupported("this runner does not support the family " + t.Family)
 	}
 	op, err := family.prepare(t)
 	if err != nil {
@@ -103,14 +103,14 @@ func prepare(t *task) (operation, error) {
 	return op, t.settled()
 }
 
-// nothing is every family's null choice.
+// nothing is the null choice of every family.
 type nothing struct{}
 
 func (nothing) perform() (byte, error) { return 0, nil }
 
 func (nothing) prove(shown *proof) error {
-	shown.leave("a wrong input", "nothing looks at it")
-	return shown.accept("nothing is done", true)
+	shown.leave("a wrong input", "the null choice reads none")
+	return shown.accept("the empty operation", true)
 }
 
 func receipt() map[string]any {

@@ -17,7 +17,7 @@ import (
 const (
 	// A window of the warm-up: several chunks long, so that collections are in each.
 	windowNS = 20e6
-	// Two windows in a row that differ by less have settled.
+	// Two consecutive windows that differ by less are steady.
 	steady = 0.02
 	// Windows agree by chance before caches, frequency and the collector's pace have settled.
 	leastWarmUpNS = 100e6
@@ -26,15 +26,15 @@ const (
 	// has to: it would be the first chunk's in half of all sessions, and the next one no chunk's. So much longer at the most,
 	// which is more than a round takes of those that were tried, and a session begins anywhere in a round.
 	roundNS = 200e6
-	// The share of a chunk that is worked before its clocks start, for caches that others have used.
+	// Share of a chunk that is worked before its clocks start, to refill caches that others used.
 	lead = 0.1
-	// An operation that takes more than this share of a chunk has warmed itself before it is done.
+	// An operation longer than this share of a chunk needs no such lead-in.
 	long = 0.25
-	// A batch is meant to last a little longer than asked: one that falls short takes a second one.
+	// A batch aims at slightly more than the requested time, because a short one needs a second batch.
 	margin = 1.03
-	// The empty loop takes time too, and a division needs it.
+	// Smallest time of an operation: the empty loop takes some, and the division needs it.
 	leastNS = 0.02
-	// An hour: past it the number was meant in another unit.
+	// One hour: a larger number has probably another unit.
 	mostSeconds = 3600
 )
 
@@ -90,7 +90,7 @@ func measure(op operation, lines *bufio.Reader) error {
 			spentCPU = cpuNS() - startCPU
 			spentWall = time.Since(start).Nanoseconds()
 		}
-		// One disturbed chunk must not make all the next ones short.
+		// One disturbed chunk must not make the following ones short.
 		eachNS += (math.Max(float64(spentCPU)/float64(operations), leastNS) - eachNS) / 2
 		say(map[string]any{
 			"operations": operations, "cpu_ns": spentCPU + backgroundNS, "wall_ns": spentWall,
@@ -111,11 +111,11 @@ func readAdvance(line []byte) (advance, error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&command); err != nil {
-		return advance{}, failure("not a line of the runner contract: " + err.Error())
+		return advance{}, failure("the line is not of the runner contract: " + err.Error())
 	}
 	asked := command.Advance
 	if asked == nil {
-		return advance{}, failure("not a line of the runner contract: it asks for no `advance`")
+		return advance{}, failure("the line is not of the runner contract: it asks for no `advance`")
 	}
 	if !(asked.Seconds >= 0 && asked.Seconds <= mostSeconds) || asked.Operations < 0 ||
 		asked.Seconds == 0 && asked.Operations == 0 {

@@ -20,7 +20,7 @@ func prepareRSA(t *task) (operation, error) {
 		return nil, t.without("Go has no certificate store that hands out keys; tls.Certificate holds the parsed key itself")
 	}
 	if !known {
-		return nil, t.without("this runner gets a key in other ways")
+		return nil, t.without("it does not know this way to get a key")
 	}
 	digest, err := t.word("digest", "fetched", "implicit")
 	if err != nil {
@@ -29,7 +29,7 @@ func prepareRSA(t *task) (operation, error) {
 	key := func() (crypto.Signer, error) {
 		block, _ := pem.Decode([]byte(t.Inputs["private_key_pem"]))
 		if block == nil {
-			return nil, failure("the input `private_key_pem` is missing, or no PEM")
+			return nil, failure("the input `private_key_pem` is missing or not in PEM")
 		}
 		return parsePrivate(block.Bytes)
 	}
@@ -38,14 +38,14 @@ func prepareRSA(t *task) (operation, error) {
 
 func prepareECDSA(t *task) (operation, error) {
 	if t.Choice != "none" && t.Choice != "ecdsa-p256" {
-		return nil, t.without("this runner signs with ecdsa-p256")
+		return nil, t.without("its signature is ecdsa-p256")
 	}
 	digest, err := t.word("digest", "sha-256", "sha-1", "sha-384", "sha-512", "none")
 	if err != nil {
 		return nil, err
 	}
 	if digest != "sha-256" {
-		return nil, t.without("this runner signs what SHA-256 has hashed, not " + digest)
+		return nil, t.without("it signs with sha-256, and not with " + digest)
 	}
 	word, err := t.word("key", "kept", "from-pem", "from-der")
 	if err != nil {
@@ -59,7 +59,7 @@ func prepareSignatures(
 	t *task, bytes int, way, digest string, key, another func() (crypto.Signer, error),
 ) (operation, error) {
 	if t.Op != "sign" && t.Op != "verify" {
-		return nil, t.without("this runner signs and verifies")
+		return nil, t.without("it signs and verifies")
 	}
 	count, err := t.bytes(bytes)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *signatures) perform() (byte, error) {
 	}
 	right, err := s.verify(s.data, s.signature)
 	if err == nil && !right {
-		err = failure("a right signature is refused")
+		err = failure("the library refused a valid signature")
 	}
 	return 1, err
 }
@@ -182,7 +182,7 @@ func (s *signatures) prove(shown *proof) error {
 	return s.proveAnother(shown, signature)
 }
 
-// proveAnother puts another key pair in the place of the first: the next call has to be the new one's.
+// proveAnother replaces the key pair between two calls, and checks that the next call uses the new one.
 func (s *signatures) proveAnother(shown *proof, signature []byte) error {
 	other, err := s.another()
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *signatures) proveAnother(shown *proof, signature []byte) error {
 	if err != nil {
 		return err
 	}
-	// What was read from the first stays: only what calls import is replaced.
+	// The parsed keys of the first stay: only the encoded keys that calls import are replaced.
 	with.private, with.public = first.private, first.public
 	*replaced = *with
 	second, err := s.sign(s.data)
@@ -246,10 +246,10 @@ func (s *signatures) proveKnown(shown *proof) error {
 			return err
 		}
 		if !accepted {
-			return failure("the known signature is not accepted")
+			return failure("the library refused the known signature")
 		}
 	default:
-		// Signing is randomised: what is shown is that a published signature is accepted.
+		// Signing is randomised, so the proof is that a published signature is accepted.
 		der, err := s.task.hex("public_key_der")
 		if err != nil || der == nil {
 			return err
@@ -259,14 +259,14 @@ func (s *signatures) proveKnown(shown *proof) error {
 			return err
 		}
 		if !verifies(public, s.hasher.sum(message), expected) {
-			return failure("the published signature is not accepted")
+			return failure("the library refused the published signature")
 		}
 	}
 	shown.answer(expected)
 	return nil
 }
 
-// make signs what another implementation then verifies.
+// make signs a text for another implementation to verify.
 func (s *signatures) make(shown *proof) error {
 	of, there := s.task.Inputs["of"]
 	if !there {

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// failure is for what should have worked, unsupported for what this provider does not have.
+// failure is an error of work that should succeed, unsupported one of work that this provider does not have.
 type failure string
 type unsupported string
 
 func (reason failure) Error() string     { return string(reason) }
 func (reason unsupported) Error() string { return string(reason) }
 
-// task is the first line: what to perform.
+// task is the first line of input: the work to perform.
 type task struct {
 	Contract int
 	Mode     string
@@ -25,7 +25,7 @@ type task struct {
 	Op       string
 	Choice   string
 	Provider struct{ Package string }
-	// Setting loses each of its entries when that is read: what is left is what nothing reads.
+	// Setting loses each entry that is read, so that the rest is unread.
 	Setting map[string]any
 	Inputs  map[string]string
 	Seed    uint64
@@ -35,24 +35,24 @@ func readTask(lines *bufio.Reader) (*task, error) {
 	line, _ := lines.ReadBytes('\n')
 	var t task
 	if err := json.Unmarshal(line, &t); err != nil {
-		return nil, failure("not a task: " + err.Error())
+		return nil, failure("the first line is not a task: " + err.Error())
 	}
 	if t.Contract != 2 {
-		return nil, failure(fmt.Sprintf("the task is of contract %d, and this runner speaks contract 2", t.Contract))
+		return nil, failure(fmt.Sprintf("the task has contract %d, and this runner supports contract 2", t.Contract))
 	}
 	if t.Provider.Package != "" && t.Provider.Package != "crypto" {
-		return nil, unsupported("Go's package is crypto, not " + t.Provider.Package)
+		return nil, unsupported("the package must be crypto, and is " + t.Provider.Package)
 	}
 	if t.Mode != "list" {
 		if cpu, there := t.Setting["cpu"]; there && cpu != "native" {
-			return nil, unsupported("this runner leaves all processor features on")
+			return nil, unsupported("this runner cannot switch processor features off")
 		}
 		delete(t.Setting, "cpu")
 	}
 	return &t, nil
 }
 
-// word takes a setting that is one of these words; the first is its default.
+// word reads a setting that must be one of these words; the first is the default.
 func (t *task) word(name string, words ...string) (string, error) {
 	given, there := t.Setting[name]
 	if !there {
@@ -64,10 +64,10 @@ func (t *task) word(name string, words ...string) (string, error) {
 			return word, nil
 		}
 	}
-	return "", failure(fmt.Sprintf("the setting `%s` is %s, not %v", name, strings.Join(words, " or "), given))
+	return "", failure(fmt.Sprintf("the setting `%s` must be %s, and is %v", name, strings.Join(words, " or "), given))
 }
 
-// bytes takes the setting of that name: how much data an operation works on.
+// bytes reads the setting `bytes`: the size of the data of an operation.
 func (t *task) bytes(otherwise int) (int, error) {
 	given, there := t.Setting["bytes"]
 	if !there {
@@ -77,22 +77,22 @@ func (t *task) bytes(otherwise int) (int, error) {
 	const most = 1 << 30
 	number, ok := given.(float64)
 	if !ok || number < 0 || number > most || number != math.Trunc(number) {
-		return 0, failure(fmt.Sprintf("the setting `bytes` is a whole number up to %d, not %v", most, given))
+		return 0, failure(fmt.Sprintf("the setting `bytes` must be a whole number up to %d, and is %v", most, given))
 	}
 	return int(number), nil
 }
 
-// settled fails if a setting was read by nothing.
+// settled fails if a setting was not read.
 func (t *task) settled() error {
 	for name := range t.Setting {
-		return failure(fmt.Sprintf("the setting `%s` means nothing to `%s` of `%s` (%s)", name, t.Op, t.Choice, t.Family))
+		return failure(fmt.Sprintf("the setting `%s` is not read by `%s` of `%s` (%s)", name, t.Op, t.Choice, t.Family))
 	}
 	return nil
 }
 
-// without says of an operation or a choice that this runner does not have it.
+// without returns the error for an operation or a choice that this runner does not support.
 func (t *task) without(why string) error {
-	return unsupported(fmt.Sprintf("no `%s` of `%s` (%s): %s", t.Op, t.Choice, t.Family, why))
+	return unsupported(fmt.Sprintf("this runner does not support `%s` of `%s` (%s): %s", t.Op, t.Choice, t.Family, why))
 }
 
 func (t *task) has(input string) bool {
@@ -100,7 +100,7 @@ func (t *task) has(input string) bool {
 	return there
 }
 
-// hex is an input in hexadecimal; nil if it is not there.
+// hex returns an input in hexadecimal; nil if it is missing.
 func (t *task) hex(name string) ([]byte, error) {
 	text, there := t.Inputs[name+"_hex"]
 	if !there {
@@ -113,7 +113,7 @@ func (t *task) hex(name string) ([]byte, error) {
 	return data, nil
 }
 
-// message is the known answer's; false if there is none.
+// message returns the message of the known answer; false if there is none.
 func (t *task) message() ([]byte, bool, error) {
 	if t.has("of_hex") {
 		data, err := t.hex("of")
@@ -123,7 +123,7 @@ func (t *task) message() ([]byte, bool, error) {
 	return []byte(text), there, nil
 }
 
-// filled makes bytes that look random and depend on the seed alone (SplitMix64, as the engine).
+// filled returns pseudo-random bytes that depend only on the seed (SplitMix64, as in the engine).
 func filled(count int, seed uint64) []byte {
 	data := make([]byte, 0, count+8)
 	for len(data) < count {
@@ -135,7 +135,7 @@ func filled(count int, seed uint64) []byte {
 	return data[:count]
 }
 
-// tampered is a copy with its last bit turned, or one byte more where there is none.
+// tampered returns a copy with its last bit flipped; one zero byte for empty data.
 func tampered(data []byte) []byte {
 	if len(data) == 0 {
 		return []byte{0}
@@ -145,7 +145,7 @@ func tampered(data []byte) []byte {
 	return other
 }
 
-// proof is what an operation shows before it is timed.
+// proof is the result of checking an operation before it is timed.
 type proof struct {
 	Answer   *string  `json:"answer"`
 	Accepted []string `json:"accepted"`
@@ -159,7 +159,7 @@ func (shown *proof) answer(data []byte) {
 	shown.Answer = &text
 }
 
-// accept notes that a right thing was accepted, or fails.
+// accept records that a valid input was accepted, or fails.
 func (shown *proof) accept(what string, accepted bool) error {
 	if !accepted {
 		return failure("not accepted: " + what)
@@ -168,7 +168,7 @@ func (shown *proof) accept(what string, accepted bool) error {
 	return nil
 }
 
-// refuse notes that a wrong thing was refused, or fails.
+// refuse records that a wrong input was refused, or fails.
 func (shown *proof) refuse(what string, refused bool) error {
 	if !refused {
 		return failure("not refused: " + what)
@@ -177,7 +177,7 @@ func (shown *proof) refuse(what string, refused bool) error {
 	return nil
 }
 
-// leave notes that a wrong thing could not be tried, and why.
+// leave records that a wrong input could not be tried, and why.
 func (shown *proof) leave(what, why string) {
 	shown.NotTried = append(shown.NotTried, what+": "+why)
 }

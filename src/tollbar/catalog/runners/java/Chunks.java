@@ -4,7 +4,7 @@ import java.lang.invoke.VarHandle;
 import java.lang.management.CompilationMXBean;
 import java.lang.management.ManagementFactory;
 
-/** An operation advanced chunk by chunk: warm-up, and batches between two looks at the clocks. */
+/** Operation advanced chunk by chunk: warm-up, and batches between two readings of the clocks. */
 final class Chunks {
     private static final long MS = 1_000_000;
     /** As long as ten chunks: what the compilers are at within one window shows in the next. */
@@ -14,17 +14,17 @@ final class Chunks {
     /** The cheapest of them and of those before differ by less once the operation has settled. */
     private static final double STEADY = 0.02;
     private static final long MOST_WARM_UP_NS = 3000 * MS;
-    /** The share of a chunk that is worked before its clocks start, for caches that others have used. */
+    /** Share of a chunk that is worked before its clocks start, to refill caches that others used. */
     private static final double LEAD = 0.1;
-    /** An operation that takes more than this share of a chunk has warmed itself before it is done. */
+    /** An operation longer than this share of a chunk needs no such lead-in. */
     private static final double LONG = 0.25;
-    /** A batch is meant to last a little longer than asked: one that falls short takes a second one. */
+    /** A batch aims at slightly more than the requested time, because a short one needs a second batch. */
     private static final double MARGIN = 1.03;
-    /** How far the estimate moves with each chunk: one disturbed chunk must not make all the next ones short. */
+    /** Weight of a chunk in the estimate: one disturbed chunk must not make the following ones short. */
     private static final double WEIGHT = 0.5;
     private static final double LEAST_NS = 0.02;
 
-    /** A byte of each answer goes in here, by a write that no compiler leaves out or takes out of the loop. */
+    /** Takes a byte of each answer, by a write that no compiler removes or moves out of the loop. */
     private static final VarHandle SINK;
 
     private static int sink;
@@ -39,7 +39,7 @@ final class Chunks {
 
     private final Operation operation;
     private final CompilationMXBean compilers = ManagementFactory.getCompilationMXBean();
-    /** CPU time of one operation, lately. */
+    /** Recent CPU time of one operation. */
     private double eachNs;
     private long warmUpNs;
     /** The compilers' and the collector's part of that. */
@@ -80,7 +80,7 @@ final class Chunks {
             long now = Clock.processNs();
             eachNs = Math.max((double) (now - window) / count, LEAST_NS);
             warmUpNs = now - start;
-            // A short window only finds how long one has to be.
+            // A short window only finds the needed length.
             if (now - window >= WINDOW_NS / 2) {
                 int at = full++ % windows.length;
                 windows[at] = eachNs;
@@ -107,7 +107,7 @@ final class Chunks {
         return isQuiet && Math.abs(lately / before - 1) <= STEADY;
     }
 
-    /** One chunk of at least so long and at least so many operations. */
+    /** Performs one chunk of at least this time and this number of operations. */
     JsonObject advance(double askedNs, long operations) throws Exception {
         // What the compilers and the collector did since the last chunk belongs to the work before. What the main
         // thread did was reading and answering lines, which is this program's own affair; what went on before the first
@@ -155,7 +155,7 @@ final class Chunks {
         return Clock.processNs() - Clock.threadNs();
     }
 
-    /** How many operations of this length fill the time: at least one. */
+    /** Returns the number of operations of this length that fill the time: at least one. */
     private static long filling(double timeNs, double eachNs) {
         return Math.max((long) Math.ceil(timeNs / eachNs), 1);
     }

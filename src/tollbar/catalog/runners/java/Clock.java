@@ -30,7 +30,7 @@ final class Clock {
 
     private static long read(int clock) {
         if (clock_gettime(clock, TIME) != 0) {
-            throw new IllegalStateException("the kernel does not say how much CPU time was used");
+            throw new IllegalStateException("the kernel's clock of CPU time cannot be read");
         }
         return TIME[0] * 1_000_000_000L + TIME[1];
     }

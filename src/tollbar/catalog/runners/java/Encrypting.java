@@ -34,7 +34,7 @@ final class Encrypting implements Operation {
                 return plain + TAG_BYTES;
             }
 
-            /** One used twice would give the plaintexts away, so no caller does it, and Java refuses it. */
+            /** A nonce used twice reveals the plaintexts; Java refuses it. */
             @Override
             void next(byte[] iv, SecureRandom random) {
                 for (int at = iv.length - 1; at >= 0 && ++iv[at] == 0; at--) {}
@@ -100,7 +100,7 @@ final class Encrypting implements Operation {
         boolean isKept = task.word("key", "kept", "fresh").equals("kept");
         task.processor();
         if (isKept && !library.keepsKeys()) {
-            throw Refusal.unsupported("Bouncy Castle's Cipher sets its key up in each init, the same one too");
+            throw Refusal.unsupported("Bouncy Castle's Cipher sets up its key in each init, so no key can be kept");
         }
         kept = isKept ? new SecretKeySpec(keyBytes, "AES") : null;
         encrypting = isKept ? library.cipher(mode.transformation) : null;
@@ -148,7 +148,7 @@ final class Encrypting implements Operation {
 
     private static int last(byte[] made, int expected) throws Refusal {
         if (made.length != expected) {
-            throw Refusal.failed(made.length + " bytes instead of " + expected);
+            throw Refusal.failed("the result has " + made.length + " bytes instead of " + expected);
         }
         return expected == 0 ? 0 : made[expected - 1];
     }

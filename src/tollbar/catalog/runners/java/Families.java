@@ -3,7 +3,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
 
-/** What this runner performs, by family. */
+/** Supported operations and choices, by family. */
 final class Families {
     private interface Prepare {
         Operation from(Task task, Library library) throws Exception;
@@ -41,17 +41,17 @@ final class Families {
         });
     }
 
-    /** Makes a task's operation ready. The null choice reads the same settings as the others, and then does nothing. */
+    /** Returns the operation of a task. The null choice reads the same settings as the others, and does nothing. */
     static Operation prepare(Task task, Library library) throws Exception {
         Family family = FAMILIES.get(task.family);
         if (family == null) {
-            throw Refusal.unsupported("this runner performs nothing of the family " + task.family);
+            throw Refusal.unsupported("this runner does not support the family " + task.family);
         }
         if (!family.ops.contains(task.op)) {
-            throw Refusal.unsupported("this runner does not perform " + task.op + " (" + task.family + "): " + family.ops);
+            throw Refusal.unsupported("this runner does not support " + task.op + " (" + task.family + "): " + family.ops);
         }
         if (!task.isNull() && !family.choices.contains(task.choice)) {
-            throw Refusal.unsupported("this runner has no " + task.choice + " (" + task.family + "): " + family.choices);
+            throw Refusal.unsupported("this runner does not support " + task.choice + " (" + task.family + "): " + family.choices);
         }
         Operation operation = family.prepare.from(task, library);
         return task.isNull() ? Operation.NOTHING : operation;

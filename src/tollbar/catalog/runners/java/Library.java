@@ -44,7 +44,7 @@ final class Library {
                 Security.addProvider(new BouncyCastleProvider());
                 return new Library(Security.getProvider(BouncyCastleProvider.PROVIDER_NAME));
             default:
-                throw Refusal.unsupported("there is no package " + packageName + ": " + PACKAGES);
+                throw Refusal.unsupported("the package must be one of " + PACKAGES + ", and is " + packageName);
         }
     }
 

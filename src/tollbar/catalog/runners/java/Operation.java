@@ -1,11 +1,11 @@
-/** What is timed, and what it shows for itself before. */
+/** The timed work, and the proof before it. */
 interface Operation {
-    /** Does it once. Returns a byte of the answer, so that no compiler finds that answers are not used. */
+    /** Runs it once. Returns a byte of the answer, so that no compiler removes the work. */
     int perform() throws Exception;
 
     Proof prove() throws Exception;
 
-    /** The null choice: the same loop and clocks, and nothing done. */
+    /** Null choice: the same loop and clocks without work. */
     Operation NOTHING = new Operation() {
         @Override
         public int perform() {
@@ -15,8 +15,8 @@ interface Operation {
         @Override
         public Proof prove() throws Refusal {
             Proof proof = new Proof();
-            proof.accept("nothing is done", true);
-            proof.leave("a wrong input", "nothing looks at it");
+            proof.accept("the empty operation", true);
+            proof.leave("a wrong input", "the null choice reads none");
             return proof;
         }
     };

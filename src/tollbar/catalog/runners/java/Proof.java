@@ -1,7 +1,7 @@
 import com.eclipsesource.json.JsonArray;
 import com.eclipsesource.json.JsonObject;
 
-/** What an operation shows for itself: right things accepted, wrong things refused. */
+/** Proof of an operation: valid inputs accepted, wrong ones refused. */
 final class Proof {
     private final JsonArray accepted = new JsonArray();
     private final JsonArray refused = new JsonArray();
@@ -27,7 +27,7 @@ final class Proof {
         notTried.add(what + ": " + why);
     }
 
-    /** What comes of the known answer's inputs; null where they are not all there. */
+    /** Sets the answer to the known inputs; null if inputs are missing. */
     void answer(byte[] bytes) {
         answer = bytes == null ? null : Hex.of(bytes);
     }
@@ -36,7 +36,7 @@ final class Proof {
         return answer != null;
     }
 
-    /** A randomised signature of this text, for another implementation to verify. */
+    /** Sets a randomised signature of this text, for another implementation to verify. */
     void made(String of, byte[] signature, byte[] publicKeyDer) {
         made = new JsonObject();
         made.add("of", of).add("signature_hex", Hex.of(signature)).add("public_key_der_hex", Hex.of(publicKeyDer));

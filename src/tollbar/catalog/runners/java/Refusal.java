@@ -1,4 +1,4 @@
-/** Why there is no number: `unsupported` for what the package does not have, `failed` for what should have worked. */
+/** Reason for a missing result: `unsupported` by the package, or `failed` although it should succeed. */
 final class Refusal extends Exception {
     private static final long serialVersionUID = 1;
     final String outcome;

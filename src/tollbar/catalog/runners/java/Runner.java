@@ -52,7 +52,7 @@ public final class Runner {
         }
         JsonValue contract = line.asObject().get("contract");
         if (contract == null || !contract.toString().equals(String.valueOf(CONTRACT))) {
-            throw Refusal.failed("the task is of contract " + contract + ", and this runner speaks contract " + CONTRACT);
+            throw Refusal.failed("the task has contract " + contract + ", and this runner supports contract " + CONTRACT);
         }
         return new Task(line.asObject());
     }
@@ -74,7 +74,7 @@ public final class Runner {
                 measure(operation, library);
                 return new JsonObject();
             default:
-                throw Refusal.failed("no such mode: " + task.mode);
+                throw Refusal.failed("the mode must be list, verify or measure, and is " + task.mode);
         }
     }
 
@@ -82,7 +82,7 @@ public final class Runner {
         operation.perform();
         Proof proof = operation.prove();
         if (task.input("expected_hex") != null && !proof.isAnswered()) {
-            throw Refusal.failed("the known answer's inputs are not all there, so it was not tried");
+            throw Refusal.failed("the known answer was not tested, because inputs are missing");
         }
         return new JsonObject().add("proof", proof.json());
     }
@@ -96,7 +96,7 @@ public final class Runner {
         for (JsonValue line; (line = hear()) != null; ) {
             JsonValue advance = line.isObject() ? line.asObject().get("advance") : null;
             if (advance == null || !advance.isObject()) {
-                throw Refusal.failed("not a line of the runner contract: " + line);
+                throw Refusal.failed("the line is not of the runner contract: " + line);
             }
             double seconds = advance.asObject().getDouble("seconds", 0);
             long operations = advance.asObject().getLong("operations", 0);
@@ -113,7 +113,7 @@ public final class Runner {
         try {
             return line == null ? null : Json.parse(line);
         } catch (ParseException error) {
-            throw Refusal.failed("not a line of the runner contract: " + error.getMessage());
+            throw Refusal.failed("the line is not of the runner contract: " + error.getMessage());
         }
     }
 

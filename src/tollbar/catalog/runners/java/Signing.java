@@ -20,7 +20,7 @@ import java.util.concurrent.BlockingQueue;
 
 /** `sign` and `verify`, for RSA by all its routes and for ECDSA. */
 final class Signing implements Operation {
-    /** As many as a server has workers. */
+    /** Number of keys: one for each worker of a server. */
     private static final int POOL = 8;
     /** Of 2048 bits, its factors thrown away: a pair may take seconds to make, and this is only to refuse. */
     private static final BigInteger ANOTHER_MODULUS = new BigInteger(
@@ -189,7 +189,7 @@ final class Signing implements Operation {
             return made[made.length - 1];
         }
         if (!route.verify(message, signature)) {
-            throw Refusal.failed("a right signature is refused");
+            throw Refusal.failed("the library refused a valid signature");
         }
         return 1;
     }
@@ -234,7 +234,7 @@ final class Signing implements Operation {
         return proof;
     }
 
-    /** A published signature, once it was accepted under its own key; null where the task has not all of it. */
+    /** Returns a published signature that was accepted under its own key; null if the task lacks a part of it. */
     private byte[] published(byte[] known) throws Exception {
         byte[] info = task.hex("public_key_der");
         byte[] expected = task.hex("expected");
@@ -243,7 +243,7 @@ final class Signing implements Operation {
         }
         Keys keys = Keys.kept(null, Keys.readPublic(library, "EC", info));
         if (!looking(library, algorithm, true, keys).verify(known, expected)) {
-            throw Refusal.failed("the published signature is not accepted");
+            throw Refusal.failed("the library refused the published signature");
         }
         return expected;
     }

@@ -7,7 +7,7 @@ import java.util.Arrays;
 import java.util.Set;
 import java.util.TreeSet;
 
-/** The task: its settings, each read or refused, its inputs, and the data that its seed gives. */
+/** Task: its settings, each read or refused, its inputs, and the data made from its seed. */
 final class Task {
     private static final int MOST_BYTES = 1 << 28;
 
@@ -45,7 +45,7 @@ final class Task {
         return choice.equals("none");
     }
 
-    /** A setting that is one of these words; the first where the task does not say. */
+    /** Reads a setting that must be one of these words; the first is the default. */
     String word(String name, String... words) throws Refusal {
         left.remove(name);
         JsonValue value = setting.get(name);
@@ -53,17 +53,17 @@ final class Task {
             return words[0];
         }
         if (!value.isString() || !Arrays.asList(words).contains(value.asString())) {
-            throw Refusal.failed("the setting " + name + " is " + String.join(" or ", words) + ", not " + value);
+            throw Refusal.failed("the setting " + name + " must be " + String.join(" or ", words) + ", and is " + value);
         }
         return value.asString();
     }
 
-    /** The setting `bytes`: how long the message is. */
+    /** Reads the setting `bytes`: the length of the message. */
     int bytes(int missing) throws Refusal {
         return number("bytes", missing);
     }
 
-    /** A setting that is a whole number. */
+    /** Reads a setting that must be a whole number. */
     int number(String name, int missing) throws Refusal {
         left.remove(name);
         JsonValue value = setting.get(name);
@@ -75,41 +75,41 @@ final class Task {
         } catch (NumberFormatException | UnsupportedOperationException error) {
             // Not a whole number, or none that an int holds: told below.
         }
-        throw Refusal.failed("the setting " + name + " is a whole number up to " + MOST_BYTES + ", not " + value);
+        throw Refusal.failed("the setting " + name + " must be a whole number up to " + MOST_BYTES + ", and is " + value);
     }
 
     /** Processor features are the JVM's to use: it decides before any of this program runs. */
     void processor() throws Refusal {
         if (!word("cpu", "native", "no-sha", "no-aes", "no-vector").equals("native")) {
-            throw Refusal.unsupported("a running JVM cannot be told to leave processor features unused");
+            throw Refusal.unsupported("a running JVM cannot switch processor features off");
         }
     }
 
     void allSettingsRead() throws Refusal {
         if (!left.isEmpty()) {
             String what = op + " of " + choice + " (" + family + ")";
-            throw Refusal.failed("settings that mean nothing to " + what + ": " + String.join(", ", left));
+            throw Refusal.failed("settings that " + what + " does not read: " + String.join(", ", left));
         }
     }
 
-    /** An input as text, or null. */
+    /** Returns an input as text, or null. */
     String input(String name) {
         return inputs.getString(name, null);
     }
 
-    /** An input in hexadecimal, or null. */
+    /** Returns an input in hexadecimal, or null. */
     byte[] hex(String name) {
         String text = input(name + "_hex");
         return text == null ? null : Hex.bytes(text);
     }
 
-    /** The known answer's message, or null. */
+    /** Returns the message of the known answer, or null. */
     byte[] known() {
         String text = input("of");
         return text == null ? hex("of") : text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Bytes without a pattern that depend on the seed and the salt alone (SplitMix64, as the engine's). */
+    /** Returns pseudo-random bytes that depend only on the seed and the salt (SplitMix64, as in the engine). */
     byte[] filled(int bytes, long salt) {
         ByteBuffer words = ByteBuffer.allocate((bytes + 7) / 8 * 8).order(ByteOrder.LITTLE_ENDIAN);
         for (long state = seed ^ salt; words.hasRemaining(); ) {
@@ -121,7 +121,7 @@ final class Task {
         return Arrays.copyOf(words.array(), bytes);
     }
 
-    /** A copy with one bit of this byte turned, counted from the end where negative; a byte more where there is none. */
+    /** Returns a copy with one bit of this byte flipped, counted from the end if negative; one zero byte for empty data. */
     static byte[] tampered(byte[] data, int index) {
         byte[] other = Arrays.copyOf(data, Math.max(data.length, 1));
         other[index < 0 ? other.length + index : index] ^= 1;

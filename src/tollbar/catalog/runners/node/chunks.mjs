@@ -1,22 +1,22 @@
-// An operation advanced chunk by chunk: clocks, warm-up, and batches between two looks at the clocks.
+// Operation advanced chunk by chunk: clocks, warm-up, and batches between two readings of the clocks.
 
 import { openSync, readSync, readdirSync } from "node:fs";
 
 const MS = 1e6;
 // As long as ten chunks: V8 compiles in the background, and what it is at within one window shows in the next.
 const WINDOW_NS = 50 * MS;
-// Two windows in a row that differ by less have settled.
+// Two consecutive windows that differ by less are steady.
 const STEADY = 0.02;
 // V8 optimises what has run for long enough; two windows may agree before that.
 const LEAST_WARM_UP_NS = 250 * MS;
 const MOST_WARM_UP_NS = 3000 * MS;
-// The share of a chunk that is worked before its clocks start, for caches that others have used.
+// Share of a chunk that is worked before its clocks start, to refill caches that others used.
 const LEAD = 0.1;
-// An operation that takes more than this share of a chunk has warmed itself before it is done.
+// An operation longer than this share of a chunk needs no such lead-in.
 const LONG = 0.25;
-// A batch is meant to last a little longer than asked: one that falls short takes a second one.
+// A batch aims at slightly more than the requested time, because a short one needs a second batch.
 const MARGIN = 1.03;
-// How far the estimate moves with each chunk: one disturbed chunk must not make all the next ones short.
+// Weight of a chunk in the estimate: one disturbed chunk must not make the following ones short.
 const WEIGHT = 0.5;
 const LEAST_NS = 0.02;
 
@@ -55,14 +55,14 @@ class OtherThreads {
   }
 }
 
-// A byte of each answer goes in here, so that no compiler finds that answers are not used.
+// Takes a byte of each answer, so that no compiler removes the work.
 let sink = 0;
 
 function batch(perform, count) {
   for (let done = 0; done < count; done++) sink ^= perform();
 }
 
-/** How many operations of this length fill the time: at least one. */
+/** Returns the number of operations of this length that fill the time: at least one. */
 function filling(timeNs, eachNs) {
   return Math.max(Math.ceil(timeNs / eachNs), 1);
 }
@@ -73,7 +73,7 @@ export class Chunks {
   #others = new OtherThreads();
   /** What V8's threads had used when the last chunk ended; undefined before the first. */
   #othersAtEnd;
-  /** CPU time of one operation, lately. */
+  /** Recent CPU time of one operation. */
   eachNs;
   /** CPU time that warming up took. */
   warmUpNs;
@@ -96,13 +96,13 @@ export class Chunks {
       this.warmUpNs = now - start;
       const agrees = Math.abs(this.eachNs / before - 1) <= STEADY;
       if ((agrees && this.warmUpNs >= LEAST_WARM_UP_NS) || this.warmUpNs >= MOST_WARM_UP_NS) return;
-      // A short window only finds how long one has to be.
+      // A short window only finds the needed length.
       before = now - window >= WINDOW_NS / 2 ? this.eachNs : 0;
       count = Math.min(filling(WINDOW_NS, this.eachNs), count * 10);
     }
   }
 
-  /** One chunk of at least so long and at least so many operations. */
+  /** Performs one chunk of at least this time and this number of operations. */
   advance(askedNs, operations) {
     // What V8's threads did since the last chunk belongs to the work before, whose garbage and code it was about. What
     // the main thread did was reading and answering lines; what went on before the first chunk was warming up.

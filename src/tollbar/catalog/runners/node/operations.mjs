@@ -61,15 +61,15 @@ export const OFFERS = Object.entries(OF_FAMILY).flatMap(([family, { choices }]) 
   ["none", ...choices.filter((choice) => choice !== "key-from-store")].map((choice) => ({ family, choice })),
 );
 
-/** Makes a task's operation ready: {perform(), prove()}. */
+/** Returns the operation of a task: {perform(), prove()}. */
 export function prepare(task) {
   const family = OF_FAMILY[task.family];
-  if (family === undefined) throw new Refusal("unsupported", `this runner performs nothing of the family ${task.family}`);
+  if (family === undefined) throw new Refusal("unsupported", `this runner does not support the family ${task.family}`);
   if (!family.ops.includes(task.op)) {
-    throw new Refusal("unsupported", `this runner does not perform ${task.op} (${task.family}): ${family.ops.join(", ")}`);
+    throw new Refusal("unsupported", `this runner does not support ${task.op} (${task.family}): ${family.ops.join(", ")}`);
   }
   if (task.choice !== "none" && !family.choices.includes(task.choice)) {
-    throw new Refusal("unsupported", `this runner has no ${task.choice} (${task.family})`);
+    throw new Refusal("unsupported", `this runner does not support ${task.choice} (${task.family})`);
   }
   const settings = family.settings(task);
   task.allSettingsRead();
@@ -79,11 +79,11 @@ export function prepare(task) {
   return family.prepare(task, settings);
 }
 
-/** The null choice: the same loop and clocks, and nothing done. */
+/** Null choice: the same loop and clocks without work. */
 function nothing() {
   const proof = new Proof();
-  proof.accepted.push("nothing is done");
-  proof.leave("a wrong input", "nothing looks at it");
+  proof.accepted.push("the empty operation");
+  proof.leave("a wrong input", "the null choice reads none");
   return { perform: () => 0, prove: () => proof };
 }
 
@@ -109,7 +109,7 @@ const ROUTES = {
     return () => ({ key: jwk, format: "jwk" });
   },
   pooled: (key) => {
-    // As many as a server has workers, each imported by itself.
+    // One key for each worker of a server, each imported separately.
     const exported = { key: key.export({ format: "der", type: encoding(key) }), format: "der", type: encoding(key) };
     const make = key.type === "private" ? crypto.createPrivateKey : crypto.createPublicKey;
     const pool = Array.from({ length: 8 }, () => make(exported));
@@ -173,7 +173,7 @@ function ecdsa(task, { bytes, digest, key: route }) {
     prove() {
       const proof = operation.prove();
       if (known !== undefined) proof.answer = publishedSignature(task, known, { digest, route: ROUTES[route] });
-      // Signing is randomised: another implementation verifies what this one has made.
+      // Signing is randomised, so another implementation verifies a signature made here.
       const message = task.inputs.of ?? "tollbar";
       proof.made = {
         of: message,
@@ -185,13 +185,13 @@ function ecdsa(task, { bytes, digest, key: route }) {
   };
 }
 
-/** A published signature, once the route that is timed has accepted it under its own key. */
+/** Returns a published signature that the timed route accepted under its own key; undefined if inputs are missing. */
 function publishedSignature(task, message, { digest, route }) {
   const [der, signature] = [task.hex("public_key_der"), task.hex("expected")];
   if (der === undefined || signature === undefined) return undefined;
   const key = route(crypto.createPublicKey({ key: der, format: "der", type: "spki" }));
   if (!crypto.verify(digest, message, key(), signature)) {
-    throw new Refusal("failed", "the published signature is not accepted");
+    throw new Refusal("failed", "the library refused the published signature");
   }
   return signature.toString("hex");
 }
@@ -209,7 +209,7 @@ function signing(task, bytes, { digest, route, key, another }) {
       return made[made.length - 1];
     },
     verify: () => {
-      if (!verify(message, right)) throw new Refusal("failed", "a right signature is refused");
+      if (!verify(message, right)) throw new Refusal("failed", "the library refused a valid signature");
       return 1;
     },
   }[task.op];
@@ -283,12 +283,12 @@ function aesGcm(task, { bytes, key: setup }) {
     encrypt: () => {
       increment(nonce);
       const [made, , tagMade] = seal(key, nonce, plain);
-      if (made.length !== plain.length) throw new Refusal("failed", `a ciphertext of ${made.length} bytes`);
+      if (made.length !== plain.length) throw new Refusal("failed", `the ciphertext has ${made.length} bytes instead of ${plain.length}`);
       return tagMade[0];
     },
     decrypt: () => {
       const opened = open(key, firstNonce, sealed, tag);
-      if (opened.length !== plain.length) throw new Refusal("failed", `a plaintext of ${opened.length} bytes`);
+      if (opened.length !== plain.length) throw new Refusal("failed", `the plaintext has ${opened.length} bytes instead of ${plain.length}`);
       return opened.length;
     },
   }[task.op];
@@ -322,7 +322,7 @@ function proveGcm(task, known, { key, nonce, plain, sealed, tag }) {
   return proof;
 }
 
-/** The next nonce: a counter in its last bytes. One used twice would give the plaintexts away, so no caller does it. */
+/** The next nonce: a counter in its last bytes. A nonce used twice reveals the plaintexts. */
 function increment(nonce) {
   for (let at = nonce.length - 1; at >= 0; at--) {
     nonce[at] = (nonce[at] + 1) & 0xff;

@@ -42,7 +42,7 @@ function hear() {
   try {
     return JSON.parse(line);
   } catch (error) {
-    throw new Refusal("failed", `not a line of the runner contract: ${error.message}`);
+    throw new Refusal("failed", `the line is not of the runner contract: ${error.message}`);
   }
 }
 
@@ -53,12 +53,12 @@ function say(line) {
 function perform() {
   const task = new Task(hear() ?? {});
   if (task.contract !== CONTRACT) {
-    throw new Refusal("failed", `the task is of contract ${task.contract}, and this runner speaks contract ${CONTRACT}`);
+    throw new Refusal("failed", `the task has contract ${task.contract}, and this runner supports contract ${CONTRACT}`);
   }
   const wanted = task.provider.package ?? "crypto";
-  if (wanted !== "crypto") throw new Refusal("unsupported", `Node has no package ${wanted} here: there is crypto`);
+  if (wanted !== "crypto") throw new Refusal("unsupported", `the package must be crypto, and is ${wanted}`);
   if (task.mode === "list") return { receipt: RECEIPT, offers: OFFERS };
-  if (task.mode !== "verify" && task.mode !== "measure") throw new Refusal("failed", `no such mode: ${task.mode}`);
+  if (task.mode !== "verify" && task.mode !== "measure") throw new Refusal("failed", `the mode must be list, verify or measure, and is ${task.mode}`);
   const operation = prepare(task);
   return task.mode === "verify" ? verify(task, operation) : measure(operation);
 }
@@ -67,7 +67,7 @@ function verify(task, operation) {
   operation.perform();
   const proof = operation.prove();
   if (task.inputs.expected_hex !== undefined && proof.answer === undefined) {
-    throw new Refusal("failed", "the known answer's inputs are not all there, so it was not tried");
+    throw new Refusal("failed", "the known answer was not tested, because inputs are missing");
   }
   return { receipt: RECEIPT, proof };
 }

@@ -1,6 +1,6 @@
-// The task: its settings, each read or refused, its inputs, and the data that its seed gives.
+// Task: its settings, each read or refused, its inputs, and the data made from its seed.
 
-/** Why there is no number: `unsupported` for what Node does not have, `failed` for what should have worked. */
+/** Reason for a missing result: `unsupported` by Node, or `failed` although it should succeed. */
 export class Refusal extends Error {
   constructor(outcome, reason) {
     super(reason);
@@ -15,7 +15,7 @@ export class Task {
     Object.assign(this, said);
     this.provider = said.provider ?? {};
     this.inputs = said.inputs ?? {};
-    // What has been read is taken out: what is left at the end is what nothing reads.
+    // Settings are removed when they are read, so that the rest is unread.
     this.left = new Map(Object.entries(said.setting ?? {}));
   }
 
@@ -25,20 +25,20 @@ export class Task {
     return value;
   }
 
-  /** A setting that is one of these words; the first where the task does not say. */
+  /** Reads a setting that must be one of these words; the first is the default. */
   word(name, words) {
     const value = this.#take(name, words[0]);
     if (!words.includes(value)) {
-      throw new Refusal("failed", `the setting ${name} is ${words.join(" or ")}, not ${JSON.stringify(value)}`);
+      throw new Refusal("failed", `the setting ${name} must be ${words.join(" or ")}, and is ${JSON.stringify(value)}`);
     }
     return value;
   }
 
-  /** The setting `bytes`: how long the message is. */
+  /** Reads the setting `bytes`: the length of the message. */
   bytes(missing) {
     const value = this.#take("bytes", missing);
     if (!Number.isInteger(value) || value < 0 || value > MOST_BYTES) {
-      throw new Refusal("failed", `the setting bytes is a whole number up to ${MOST_BYTES}, not ${JSON.stringify(value)}`);
+      throw new Refusal("failed", `the setting bytes must be a whole number up to ${MOST_BYTES}, and is ${JSON.stringify(value)}`);
     }
     return value;
   }
@@ -47,22 +47,22 @@ export class Task {
     const left = [...this.left.keys()];
     if (left.length > 0) {
       const what = `${this.op} of ${this.choice} (${this.family})`;
-      throw new Refusal("failed", `settings that mean nothing to ${what}: ${left.join(", ")}`);
+      throw new Refusal("failed", `settings that ${what} does not read: ${left.join(", ")}`);
     }
   }
 
-  /** An input in hexadecimal, or undefined. */
+  /** Returns an input in hexadecimal, or undefined. */
   hex(name) {
     const text = this.inputs[`${name}_hex`];
     return text === undefined ? undefined : Buffer.from(text, "hex");
   }
 
-  /** The known answer's message, or undefined. */
+  /** Returns the message of the known answer, or undefined. */
   known() {
     return this.hex("of") ?? (this.inputs.of === undefined ? undefined : Buffer.from(this.inputs.of, "utf8"));
   }
 
-  /** Bytes without a pattern that depend on the seed alone (SplitMix64, as the engine fills its buffers). */
+  /** Returns pseudo-random bytes that depend only on the seed (SplitMix64, as in the engine). */
   filled(bytes, salt = 0n) {
     const words = Buffer.alloc(Math.ceil(bytes / 8) * 8);
     let state = BigInt(this.seed ?? 0) ^ salt;
@@ -77,7 +77,7 @@ export class Task {
   }
 }
 
-/** A copy with its first bit turned, or one byte more where there is no bit to turn. */
+/** Returns a copy with its first bit flipped; one zero byte for empty data. */
 export function tampered(data) {
   if (data.length === 0) return Buffer.alloc(1);
   const other = Buffer.from(data);
@@ -85,14 +85,14 @@ export function tampered(data) {
   return other;
 }
 
-/** A copy with a bit of its last byte turned: in a DER signature the first bytes are form, not value. */
+/** Returns a copy with a bit of its last byte flipped: the first bytes of a DER signature are structure, not value. */
 export function tamperedAtEnd(data) {
   const other = Buffer.from(data);
   other[other.length - 1] ^= 1;
   return other;
 }
 
-/** What an operation shows for itself: right things accepted, wrong things refused. */
+/** Proof of an operation: valid inputs accepted, wrong ones refused. */
 export class Proof {
   answer = undefined;
   accepted = [];

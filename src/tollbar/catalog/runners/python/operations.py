@@ -25,23 +25,23 @@ class Settings:
     def word(self, name, default, values):
         word = self.left.pop(name, default)
         if word not in values:
-            raise Refusal("failed", f"the setting `{name}` is one of {', '.join(values)}, not {word!r}")
+            raise Refusal("failed", f"the setting `{name}` must be one of {', '.join(values)}, and is {word!r}")
         return word
 
     def message_bytes(self, default):
         count = self.left.pop("bytes", default)
         if type(count) is not int or not 0 <= count <= 1 << 30:
-            raise Refusal("failed", f"the setting `bytes` is a number of bytes, not {count!r}")
+            raise Refusal("failed", f"the setting `bytes` must be a number from 0 to 2^30, and is {count!r}")
         return count
 
     def only(self, name, default, value):
         """Check a setting of which this runner supports one value."""
         if (given := self.left.pop(name, default)) != value:
-            raise Refusal("unsupported", f"this runner has no `{name}` other than {value}: {given!r}")
+            raise Refusal("unsupported", f"this runner supports only {value} for `{name}`, and not {given!r}")
 
     def all_read(self):
         if self.left:
-            raise Refusal("failed", f"settings that mean nothing here: {', '.join(sorted(self.left))}")
+            raise Refusal("failed", f"the runner does not read these settings: {', '.join(sorted(self.left))}")
 
 
 def with_key(route, makers, use):
@@ -61,7 +61,7 @@ def with_key(route, makers, use):
 
         return call
     if route not in makers:
-        raise Refusal("unsupported", f"Python has no certificate store object to take a key from ({route})")
+        raise Refusal("unsupported", f"Python's packages have no certificate store, so no key comes from one ({route})")
     make = makers[route]
     return lambda *message: use(make(), *message)
 
@@ -101,8 +101,8 @@ class Nothing:
 
     def prove(self, inputs):
         proof = Proof()
-        proof.accepted.append("nothing is done")
-        proof.not_tried.append("a wrong input: nothing looks at it")
+        proof.accepted.append("the empty operation")
+        proof.not_tried.append("a wrong input: the null choice reads none")
         return proof
 
 
@@ -138,11 +138,11 @@ class Signature:
         # ECDSA signatures vary in length.
         signature = self.sign(self.message)
         if self.is_rsa and len(signature) != RSA_BYTES:
-            raise Refusal("failed", f"a signature of {len(signature)} bytes")
+            raise Refusal("failed", f"the signature has {len(signature)} bytes instead of {RSA_BYTES}")
 
     def perform_verify(self):
         if not self.verify(self.message, self.signature):
-            raise Refusal("failed", "a right signature is refused")
+            raise Refusal("failed", "the library refused a valid signature")
 
     def prove(self, inputs):
         proof, own, message = Proof(), self.sign(self.message), self.message
@@ -178,7 +178,7 @@ class Signature:
                 self.scheme.read_public(bytes.fromhex(inputs["public_key_der_hex"])), message, expected
             )
         if not accepted:
-            raise Refusal("failed", "the published signature is not accepted")
+            raise Refusal("failed", "the library refused the published signature")
         return expected.hex()
 
 
@@ -218,12 +218,14 @@ class Cipher:
         self.nonce += 1
         self.sealed = self.seal(self.nonce.to_bytes(NONCE_BYTES, "big"), self.plain, b"")
         if len(self.sealed) != len(self.plain) + TAG_BYTES:
-            raise Refusal("failed", f"a ciphertext of {len(self.sealed)} bytes")
+            raise Refusal(
+                "failed", f"the ciphertext has {len(self.sealed)} bytes instead of {len(self.plain) + TAG_BYTES}"
+            )
 
     def decrypt(self):
         opened = self.open(self.nonce.to_bytes(NONCE_BYTES, "big"), self.sealed, b"")
         if opened is None or len(opened) != len(self.plain):
-            raise Refusal("failed", "a right ciphertext is refused")
+            raise Refusal("failed", "the library refused a valid ciphertext")
 
     def prove(self, inputs):
         proof, nonce, sealed = Proof(), self.nonce.to_bytes(NONCE_BYTES, "big"), self.sealed
@@ -231,7 +233,7 @@ class Cipher:
             key, iv, aad = (bytes.fromhex(inputs.get(name, "")) for name in ("key_hex", "iv_hex", "aad_hex"))
             answer = self.seal_with(key)(iv, message_of(inputs), aad)
             if self.open_with(key)(iv, answer, aad) != message_of(inputs):
-                raise Refusal("failed", "the known answer does not decrypt to its plaintext")
+                raise Refusal("failed", "the ciphertext of the known answer does not decrypt to its plaintext")
             proof.answer = answer.hex()
         proof.accept("its own ciphertext", self.open(nonce, sealed, b"") == self.plain)
         self.encrypt()
@@ -288,9 +290,9 @@ def prepared(task, package):
     choices, operations, kind, taken = FAMILIES.get(task["family"], ((), (), None, ""))
     choice, op, settings = task["choice"], task["op"], Settings(task["setting"])
     if choice == "key-from-store":
-        raise Refusal("unsupported", "Python's packages have no certificate store object that a key could come from")
+        raise Refusal("unsupported", "Python's packages have no certificate store, so no key comes from one")
     if (choice != "none" and choice not in choices) or op not in operations or not hasattr(package, taken):
-        raise Refusal("unsupported", f"this runner has no {choice} ({task['family']}, {op})")
+        raise Refusal("unsupported", f"this runner does not support {choice} ({task['family']}, {op})")
     if task["family"] not in ("rsa-api", "defaults"):
         settings.only("cpu", "native", "native")
     operation = (Nothing if choice == "none" else kind)(task, package, settings)

@@ -27,7 +27,7 @@ LEAD, LONG = 0.1, 0.25
 def main():
     task = json.loads(sys.stdin.readline())
     if task.get("contract") != 2:
-        raise Refusal("failed", "this runner speaks contract 2")
+        raise Refusal("failed", "this runner supports contract 2 only")
     package = package_of(task.get("provider", {}).get("package", PACKAGES[0]))
     receipt = receipt_of(package)
     if task["mode"] == "list":
@@ -43,7 +43,7 @@ def main():
 def package_of(name):
     """Return the module with the calls of this package."""
     if name not in PACKAGES:
-        raise Refusal("unsupported", f"this runner has no package {name}: {', '.join(PACKAGES)}")
+        raise Refusal("unsupported", f"this runner has no package {name}; it has {', '.join(PACKAGES)}")
     return importlib.import_module(f"with_{name.replace('-', '_')}")
 
 
