@@ -82,7 +82,7 @@ def test_an_agent_ends_once_its_lab_is_silent(is_asked: bool, tmp_path: Path) ->
         for _ in range(3):
             agent.beat()
         agent.say({"nothing": {}})
-        assert {"error": "an agent does not `nothing`"} == json.loads(agent.hear(PATIENCE_S))
+        assert {"error": "the agent does not support the request `nothing`"} == json.loads(agent.hear(PATIENCE_S))
         assert directory.exists()
         if is_asked:
             agent.say({"find": {"server": "embedded"}})

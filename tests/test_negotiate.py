@@ -174,7 +174,7 @@ def test_a_run_finds_nothing_of_the_one_before(tmp_path: Path) -> None:
         (
             "kerberos",
             {"encryption": "rc4", "delegation": "yes"},
-            "the directories here have no machine's account that is trusted for delegation with tickets of rc4",
+            "the directories here have no machine account trusted for delegation with rc4 tickets",
         ),
     ],
     ids=words,

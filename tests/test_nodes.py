@@ -45,7 +45,9 @@ def test_a_server_of_another_version_is_not_started(at: Sandbox) -> None:
     same = {"versions": dict(found.versions), "programs": {}, "tools": {}, "places": {}}
     assert _node(at, find=same).found(found).versions == found.versions
     other = {**same, "versions": dict.fromkeys(found.versions, "0.0.1")}
-    with pytest.raises(servers.NotStarted, match=r"on web \(192.0.2.7\): tollbar-engine is of version 0.0.1, and of"):
+    with pytest.raises(
+        servers.NotStarted, match=r"on web \(192.0.2.7\): tollbar-engine has version 0.0.1, but must have"
+    ):
         _node(at, find=other).found(found)
 
 
@@ -61,7 +63,7 @@ def test_a_library_is_the_file_that_it_is_here(at: Sandbox, tmp_path: Path, ther
     if is_same:
         assert said["proved"] == node.prove(request, 1)
     else:
-        with pytest.raises(servers.NotStarted, match=r"libcrypto\.so\.3 is another file than here"):
+        with pytest.raises(servers.NotStarted, match=r"libcrypto\.so\.3 differs from the file on this machine"):
             node.prove(request, 1)
 
 

@@ -104,7 +104,7 @@ def test_what_a_preparation_depends_on_makes_another_one(
     ("fault", "outcome", "words"),
     [
         ("fails", Outcome.FAILED, "preparing the component web: fake-component ended with status 1: no more than half"),
-        ("hangs", Outcome.TIMED_OUT, "preparing the component web: fake-component took too long"),
+        ("hangs", Outcome.TIMED_OUT, "preparing the component web: fake-component did not end within its time limit"),
     ],
 )
 def test_a_preparation_that_does_not_end_well_leaves_nothing(

@@ -160,7 +160,7 @@ def test_what_stands_behind_a_server_is_on_one_core(monkeypatch: pytest.MonkeyPa
     service = replace(_installed(servers.services()["postgresql-accounts"]))
     asked = Request(_installed(servers.all_servers()["embedded"]), cell.provider, PLAINTEXT, services=(service,))
     monkeypatch.setattr(workload, "request", lambda *_: asked)
-    with pytest.raises(NotStarted, match="postgresql-accounts, which stands behind embedded, works on one core"):  # noqa: SIM117
+    with pytest.raises(NotStarted, match="postgresql-accounts, which embedded calls, runs on one core"):  # noqa: SIM117
         with Sandbox() as sandbox, workload.up(cell, 7, sandbox, None):
             pass
 

@@ -101,8 +101,9 @@ class Agent:
         if address is None:
             raise NotStarted(
                 Outcome.UNSUPPORTED,
-                f"port {asked.port} is taken on {' and '.join(self._addresses)}, where another directory of the run may"
-                f" be: name one more address of that machine, as in --roles {asked.role}={'+'.join(self._addresses)}+…",
+                f"port {asked.port} is in use on {' and '.join(self._addresses)}, perhaps by another directory of the"
+                f" run; add an address of that machine, for example --roles"
+                f" {asked.role}={'+'.join(self._addresses)}+ADDRESS",
             )
         ports = {name: free_port(address) for name in asked.ports}
         return {"address": address, "port": asked.port or free_port(address), "ports": ports}
@@ -229,7 +230,7 @@ def answer(agent: Agent, line: bytes) -> Said:
     ((name, arguments),) = asked.items()
     does: Callable[..., Any] | None = getattr(agent, name, None) if name in ASKED else None
     if does is None:
-        return {"error": f"an agent does not `{name}`"}
+        return {"error": f"the agent does not support the request `{name}`"}
     try:
         return {"done": does(**arguments)}
     except NotStarted as error:

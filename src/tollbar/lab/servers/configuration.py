@@ -86,9 +86,7 @@ class Request:
     def __post_init__(self) -> None:
         if again := repeated(component for _, component in self.parts):
             names = " and ".join(found.server.name for found in (*self.services, self.found))
-            reason = (
-                f"{names} cannot be used together: two of their components, or of the ports of these, are `{again}`"
-            )
+            reason = f"{names} cannot be used together: two of their components or ports have the name `{again}`"
             raise NotStarted(Outcome.FAILED, reason)
 
     @property

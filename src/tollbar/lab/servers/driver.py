@@ -203,8 +203,8 @@ class StartedServer:
             roles = sorted(here)
             raise NotStarted(
                 Outcome.UNSUPPORTED,
-                f"the {' and the '.join(roles)} would listen on this machine's loopback alone, where a web server "
-                f"elsewhere cannot reach it: add --roles {','.join(f'{role}=ADDRESS' for role in roles)}",
+                f"the {' and the '.join(roles)} would listen only on this machine's loopback, which a web server on"
+                f" another machine cannot reach; add --roles {','.join(f'{role}=ADDRESS' for role in roles)}",
             )
 
     def _component(self, request: Request, component: Component, core: int | None) -> Running | Elsewhere:
@@ -267,7 +267,8 @@ class StartedServer:
                 # A component of the run is not stopped with this trial, and its log is still needed.
                 running.end()
                 raise
-        raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
+        reason = f"other programs took {PORTS_TRIED} free ports before the server could listen on them; try again"
+        raise NotStarted(Outcome.FAILED, reason)
 
     def _work_dir(
         self, request: Request, component: Component, endpoint: Endpoint

@@ -141,7 +141,7 @@ class Guarded:
             words = dict.fromkeys(match.group(1).strip() for match in refusal.finditer(self.output()))
             if words:
                 return NotStarted(Outcome.UNSUPPORTED, f"{self.name} refuses: {'; '.join(words)}")
-        return NotStarted(Outcome.FAILED, self.fault() or f"{self.name} said nothing that could be read")
+        return NotStarted(Outcome.FAILED, self.fault() or f"{self.name} ended without a message")
 
     def end(self) -> str | None:
         """Ask the program to end, kill it after its grace period, and return the processes that remain, in words."""

@@ -36,7 +36,8 @@ def _linked(path: str, folder: Path) -> dict[str, str]:
     libcrypto = Path(path)
     libssl = libssl_beside(libcrypto)
     if libssl is None:
-        raise NotStarted(Outcome.UNSUPPORTED, f"there is no libssl beside {libcrypto}")
+        reason = f"a TLS server needs a libssl in the folder of {libcrypto}, and there is none"
+        raise NotStarted(Outcome.UNSUPPORTED, reason)
     if not folder.exists():
         folder.mkdir()
         folder.chmod(0o711)
@@ -71,7 +72,7 @@ def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) ->
         has = " and ".join(crypto) or "no libcrypto"
         raise NotStarted(
             Outcome.UNSUPPORTED,
-            f"{found.server.title} {found.version} runs on {has}, and not on {' and '.join(wanted) or 'none'}",
+            f"{found.server.title} {found.version} runs on {has} instead of {' and '.join(wanted) or 'none'}",
         )
     paths: Mapping[str, str] = {f"lib{name}": " and ".join(files) for name, files in mapped.items() if files}
     return dict(paths)

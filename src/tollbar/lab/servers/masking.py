@@ -56,9 +56,10 @@ class Mask:
                 why = error.strerror or str(error)
         loaded = [data for data in held if data]
         if not loaded:
-            raise NotStarted(Outcome.UNSUPPORTED, f"no proof of `{self.name}` from the server's {self.path}: {why}")
+            reason = f"`{self.name}` cannot be verified in the server's {self.path}: {why}"
+            raise NotStarted(Outcome.UNSUPPORTED, reason)
         if any(wanted not in data for data in loaded):
-            raise NotStarted(Outcome.FAILED, f"`{self.name}` is not in effect in the server's {self.path}")
+            raise NotStarted(Outcome.FAILED, f"the server's {self.path} does not obey `{self.name}`")
         return {"cpu": f"{VARIABLE}={':'.join(f'{word:#x}' for word in self.vector)}"}
 
 
@@ -70,7 +71,7 @@ def mask(found: Installed, provider: Provider, cpu: str) -> Mask | None:
     if cpu == NATIVE:
         return None
     if not any(component.programs and component.on_provider for component in found.server.components):
-        reason = f"{found.server.title} cannot be told to leave instruction sets unused"
+        reason = f"{found.server.title} has no switch for instruction sets; only `cpu={NATIVE}` can be measured"
         raise NotStarted(Outcome.UNSUPPORTED, reason)
     record = _told(provider.kind, provider.path, cpu)
     if record.outcome is not Outcome.OK:
@@ -78,7 +79,7 @@ def mask(found: Installed, provider: Provider, cpu: str) -> Mask | None:
     said = _SAID.search(str(record.receipt.get("cpu", "")))
     path = record.receipt.get("path")
     if not said or not said[2] or not path:
-        reason = f"no proof of `{cpu}`: {provider.name} does not say what it was told of the processor"
+        reason = f"`{cpu}` cannot be verified: {provider.name} does not report the processor features in use"
         raise NotStarted(Outcome.UNSUPPORTED, reason)
     return Mask(cpu, str(path), said[2], tuple(int(word, 16) for word in said[1].split(":")))
 

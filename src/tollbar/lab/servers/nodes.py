@@ -144,7 +144,8 @@ class Node:
             if (there := said["versions"].get(component)) != version:
                 program = found.programs[component].name
                 raise NotStarted(
-                    Outcome.UNSUPPORTED, f"on {self.where}: {program} is of version {there}, and of {version} here"
+                    Outcome.UNSUPPORTED,
+                    f"on {self.where}: {program} has version {there}, but must have {version} as on this machine",
                 )
         programs = {name: Path(path) for name, path in said["programs"].items()}
         return Installed(found.server, said["versions"], programs, said["tools"], said["places"])
@@ -211,10 +212,11 @@ class Node:
         proved: Mapping[str, str] = said["proved"]
         needs_one = request.is_encrypted and request.provider.kind == "libcrypto"
         if lacking := answers.lacks_digest(proved, said["digests"], needs_one=needs_one):
-            raise NotStarted(Outcome.UNSUPPORTED, f"on {self.where}: {lacking} is not told by its digest")
+            raise NotStarted(Outcome.UNSUPPORTED, f"on {self.where}: the agent sent no digest of {lacking}")
         for path, digest in said["digests"].items():
             if not digest or digest != loading.digest(path):
-                raise NotStarted(Outcome.UNSUPPORTED, f"on {self.where}: {path} is another file than here")
+                reason = f"on {self.where}: {path} differs from the file on this machine; install the same version"
+                raise NotStarted(Outcome.UNSUPPORTED, reason)
         return proved
 
     def close(self) -> None:

@@ -192,8 +192,8 @@ def _named(directory: Path, account: Account | None, component: Component) -> di
         return {}
     library = names_library()
     if library is None:
-        reason = f"preparing the component {component.name}: its commands need a name for the account that root's lab"
-        hint = "gives them, and libnss_wrapper is not installed; to have it: apt-get install libnss-wrapper"
+        reason = f"preparing the component {component.name}: run as root, its commands need a named account,"
+        hint = "which libnss_wrapper provides; to install it: apt-get install libnss-wrapper"
         raise NotStarted(Outcome.UNSUPPORTED, f"{reason} {hint}")
     number = account.number
     texts = {"PASSWD": f"tollbar:x:{number}:{number}::/:/bin/false\n", "GROUP": f"tollbar:x:{number}:\n"}
@@ -213,7 +213,7 @@ def _finish(command: Guarded, component: Component, deadline: float, doing: str,
             return
         why = command.why_it_ended(component.refusals)
     except subprocess.TimeoutExpired:
-        why = NotStarted(Outcome.TIMED_OUT, f"{command.name} took too long")
+        why = NotStarted(Outcome.TIMED_OUT, f"{command.name} did not end within its time limit")
     if logs:
         with suppress(OSError):
             logs.mkdir(parents=True, exist_ok=True)

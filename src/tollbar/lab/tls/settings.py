@@ -93,9 +93,9 @@ class Settings:
     def _check(self) -> None:
         signers = [signer(kind) for kind in self.certificates]
         if len({self.choice == BY_DEFAULT, self.key_exchange == BY_DEFAULT, self.cipher == BY_DEFAULT}) > 1:
-            raise Impossible("version, key exchange and cipher are negotiated by default, or none of them is")
+            raise Impossible(f"version, key exchange and cipher must all be `{BY_DEFAULT}`, or none of them")
         if len(set(signers)) < len(signers):
-            raise Impossible("a client cannot tell two certificates of one algorithm apart")
+            raise Impossible("two certificates of a server must have different algorithms, for example RSA and ECDSA")
         if self.choice == "tls-1.3":
             if self.key_exchange in ("rsa", "dhe"):
                 raise Impossible(f"TLS 1.3 has no key exchange `{self.key_exchange}`")
@@ -109,13 +109,13 @@ class Settings:
             if self.key_exchange == "rsa" and self.cipher == "chacha20-poly1305":
                 raise Impossible("TLS 1.2 has no ChaCha20 suite with RSA key exchange")
             if self.key_exchange in ("rsa", "dhe") and signers != ["rsa"]:
-                raise Impossible(f"the key exchange `{self.key_exchange}` takes an RSA certificate")
+                raise Impossible(f"the key exchange `{self.key_exchange}` needs an RSA certificate")
         if self.resumed and self.resumption == "none":
-            raise Impossible("no connection can resume where `resumption` is `none`")
+            raise Impossible("`resumed` above 0 needs a `resumption` other than `none`")
         if self.revokes and not self.mutual:
-            raise Impossible("no certificate can be revoked where clients show none")
+            raise Impossible("`revocation` needs clients with a certificate: set `client-certificate`")
         if self.old_clients and not {"rsa"} < set(signers):
-            raise Impossible("old clients and new ones need a certificate of RSA and another")
+            raise Impossible("`old-clients` needs an RSA certificate and another one")
 
     @property
     def encrypted(self) -> bool:
@@ -303,5 +303,5 @@ def _one_of(name: str, settings: Mapping[str, str | int], known: Sequence[str], 
 def _percent(name: str, settings: Mapping[str, str | int]) -> int:
     value = settings.get(name, 0)
     if not isinstance(value, int) or not 0 <= value <= 100:
-        raise Impossible(f"`{name}` is a whole number of percent, and not `{value}`")
+        raise Impossible(f"`{name}` must be a whole number of percent from 0 to 100, and is `{value}`")
     return value

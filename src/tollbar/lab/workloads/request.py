@@ -202,11 +202,12 @@ class RequestWorkload(Workload):
         assert sandbox is not None, "servers need a sandbox"
         request = replace(self.request(cell, servers.here(cell.server), seed, sandbox), cores=_cores(cell, core))
         if request.cores and sandbox is not None and sandbox.nodes:
-            raise NotStarted(Outcome.UNSUPPORTED, "threads of a server and its load are of one machine")
+            reason = "`threads` needs the server and its load client on one machine; leave out `--roles`"
+            raise NotStarted(Outcome.UNSUPPORTED, reason)
         if request.cores and request.services:
             behind = " and ".join(service.server.name for service in request.services)
             raise NotStarted(
-                Outcome.UNSUPPORTED, f"{behind}, which stands behind {cell.server.name}, works on one core"
+                Outcome.UNSUPPORTED, f"{behind}, which {cell.server.name} calls, runs on one core; use `threads=1`"
             )
         with driver.start(sandbox, request, core, begins_on=begins_on) as server:
             yield server

@@ -59,8 +59,8 @@ class StackWorkload(RequestWorkload):
         asked = _requests(transport).request(transport, found, seed, sandbox)
         signed = _requests(sign_in).request(sign_in, found, seed, sandbox)
         if signed.services and _database(cell):
-            reason = "the accounts would be in a PostgreSQL of their own beside that of the rows"
-            raise NotStarted(Outcome.UNSUPPORTED, f"{reason}; ask with `{SIGN_IN}-store=file` or `database=sqlite`")
+            reason = "the accounts would need a second PostgreSQL next to that of the rows"
+            raise NotStarted(Outcome.UNSUPPORTED, f"{reason}; use `{SIGN_IN}-store=file` or `database=sqlite`")
         words = {name: value for name, value in signed.words.items() if name not in asked.words}
         words |= {"rows": _rows(cell, seed)}
         behind = [one for one in (_database(cell), _application(found)) if one]
@@ -82,7 +82,7 @@ class StackWorkload(RequestWorkload):
         if sandbox is not None and _database(cell) is None:
             has_rows = server.work_dirs.get(APPLICATION) or server.work_dirs[FRONTEND]
             if not any((has_rows / ROWS).glob("*")):
-                raise NotStarted(Outcome.FAILED, "the server that has the rows has made no table")
+                raise NotStarted(Outcome.FAILED, "the application did not create its table of rows")
         sign_in = _part(cell, SIGN_IN)
         return _requests(sign_in).exchange(sign_in, server, sandbox)
 
@@ -135,7 +135,7 @@ def _database(cell: Cell) -> Installed | None:
     """Return the database behind the server; None if the table is in the server itself. Raises NotStarted."""
     storage, database = _part(cell, STORAGE), str(cell.coordinates["database"])
     if storage.choice.name not in CHOICES[database]:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{database} has no {storage.choice.name}")
+        raise NotStarted(Outcome.UNSUPPORTED, f"{database} does not support {storage.choice.name}")
     server = servers.all_servers().get(database)
     return servers.here(server) if server else None
 

@@ -202,20 +202,21 @@ class StorageWorkload(Workload):
     def _check(self, cell: Cell) -> None:
         """Raise NotStarted if the database does not have the choice or operation."""
         if isinstance(cell.server, Remote):
-            reason = "a database is started for the measurement, and has no address before"
+            reason = "a database with an address cannot be measured: Tollbar starts its own"
             raise NotStarted(Outcome.UNSUPPORTED, reason)
         name, title = (cell.server.kind, cell.server.title) if cell.server else (cell.provider.kind, cell.provider.name)
         if name not in self.choices:
             known = [kind for kind in EMBEDDED if kind in self.choices]
             instead = f"{', '.join(known)}, or a server" if known else f"the server {', '.join(self.choices)}"
             instead = f"the server {cell.choice.servers[0]}" if cell.choice.servers else instead
-            what = "no database" if name not in CHOICES else "not signed in to here"
-            raise NotStarted(Outcome.UNSUPPORTED, f"{title} is {what}: take {instead}")
+            what = "is not a database" if name not in CHOICES else "has no sign-in"
+            raise NotStarted(Outcome.UNSUPPORTED, f"{title} {what}; use {instead}")
         if cell.choice.name not in self.choices[name]:
-            instead = f"; take the server {cell.choice.servers[0]}" if cell.choice.servers and not cell.server else ""
-            raise NotStarted(Outcome.UNSUPPORTED, f"{title} has no {cell.choice.name}{instead}")
+            instead = f"; use the server {cell.choice.servers[0]}" if cell.choice.servers and not cell.server else ""
+            raise NotStarted(Outcome.UNSUPPORTED, f"{title} does not support {cell.choice.name}{instead}")
         if cell.server and cell.coordinates["op"] == "open":
-            raise NotStarted(Outcome.UNSUPPORTED, f"{title} is open while it runs")
+            reason = f"{title} is open while it runs; the operation `open` needs a database in the process"
+            raise NotStarted(Outcome.UNSUPPORTED, reason)
 
     def _handed(
         self, cell: Cell, mode: str, seed: int, database: _Database, sandbox: Sandbox

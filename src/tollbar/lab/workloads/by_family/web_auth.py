@@ -60,8 +60,8 @@ def _directory(settings: Plain, accounts: Accounts) -> dict[str, Any]:
     # The system's resolver does not know the name in Samba's certificate, and this library finds it in a file.
     found = prepared.names_library()
     if found is None:
-        reason = "not available here: libnss_wrapper, for the name in Samba's certificate, is not installed"
-        raise NotStarted(Outcome.UNSUPPORTED, f"{reason}; to have it: apt-get install libnss-wrapper")
+        reason = "not available here: Samba's certificate has a name that only libnss_wrapper resolves"
+        raise NotStarted(Outcome.UNSUPPORTED, f"{reason}; to install it: apt-get install libnss-wrapper")
     return {"store": {"names": found}}
 
 
@@ -249,7 +249,7 @@ def _of_directory(settings: Plain, server: Target) -> dict[str, Any]:
     first, most = MEMBERS[int(settings["groups"])]
     count = _count(settings)
     if count <= first:
-        reason = f"of {count} accounts none is a member of {settings['groups']} groups: take {first + 1} at least"
+        reason = f"{settings['groups']} groups need at least {first + 1} accounts, and there are {count}"
         raise NotStarted(Outcome.UNSUPPORTED, reason)
     if settings.get("directory-cache") == "on":
         most = RETURNING
@@ -269,8 +269,8 @@ def _host(settings: Plain) -> str:
     encryption = str(settings.get("encryption", "aes-256"))
     name = HOSTS.get((identity, delegation, encryption))
     if name is None:
-        trusted = " that is trusted for delegation" if delegation == "yes" else ""
-        reason = f"the directories here have no {identity}'s account{trusted} with tickets of {encryption}"
+        trusted = " trusted for delegation" if delegation == "yes" else ""
+        reason = f"the directories here have no {identity} account{trusted} with {encryption} tickets"
         raise NotStarted(Outcome.UNSUPPORTED, reason)
     return f"{name}.{REALM}"
 
@@ -334,7 +334,7 @@ def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, A
         return {"sign_in": None}
     # The family reports unsupported combinations of these servers itself.
     if found.server.name not in STORES:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.server.title} is told of no sign-in")
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.server.title} has no configuration for this sign-in")
     if _negotiates(settings):
         return {"sign_in": _negotiated(settings)}
     if settings["choice"] in WITHOUT_PASSWORD:
