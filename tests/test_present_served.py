@@ -91,12 +91,12 @@ def test_the_load_comes_last() -> None:
 def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
     first, second = against_baseline(handshakes())
     assert first.startswith(
-        "By server CPU per request and against “no TLS”, in every cell measured, 16 cost more,"
+        "By server CPU per connection and against “no TLS”, in every cell measured, 16 cost more,"
         f" from TLS 1.2 · rsa-1024 · key exchange rsa (disallowed, +166 µs to +210 µs, {X}6.21 to {X}6.26)"
     )
     assert f"to TLS 1.2 · rsa-3072 · dhe · modp-3072 (disallowed, +8.55 ms to +10.9 ms, {X}27" in first
     assert "7 cells could not be measured." == second
-    assert against_baseline(asked_only())[0].startswith("By client CPU per request and against “no TLS”,")
+    assert against_baseline(asked_only())[0].startswith("By client CPU per connection and against “no TLS”,")
     assert against_baseline(digests())[0].startswith("Against SHA-256,")
 
 
@@ -122,7 +122,7 @@ def test_limits_are_said_with_their_reason() -> None:
         r"† hollow, client-bound \(\d+ of 59 cells\): the load client's core was more than 70 % busy", bound
     )
     assert re.match(r"‡ hollow, not saturated \(\d+ of 59 cells\): the server's core was less than 70 % busy", idle)
-    assert "CPU per request is valid there too." in stands
+    assert "Server CPU per connection is valid there too." in stands
 
 
 def test_what_others_took_is_said() -> None:

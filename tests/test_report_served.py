@@ -31,8 +31,8 @@ def test_every_served_row_and_every_reason_is_on_the_page(page: str) -> None:
     assert 9 == tables[0].count(NO_NGINX)
     assert "† client-bound" in tables[0]
     assert "CPU time per operation" not in body
-    assert "Server CPU per request" in tables[0]
-    assert "Client CPU per request" in tables[2]
+    assert "Server CPU per connection" in tables[0]
+    assert "Client CPU per connection" in tables[2]
 
 
 def test_a_server_that_is_only_asked_has_no_bars(page: str) -> None:
@@ -50,7 +50,7 @@ def test_hollow_points_are_those_that_are_limited(page: str) -> None:
             if "hollow" in row:
                 hollow.setdefault(title, set()).add(row["hollow"])
     assert {True, False} == hollow["Requests a second"]
-    assert {False} == hollow["Server CPU per request"]
+    assert {False} == hollow["Server CPU per connection"]
 
 
 def _rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from report_example import digests, judgement, passwords
 from served_example import asked_only, handshakes
 from test_comparison import SYSTEM, compared, measured, slower
 from tollbar.analysis import Compared, StudyJudgement, Verdict, compare, judge, judge_study
+from tollbar.catalog import families
 from tollbar.catalog.families import Degree, Standing
 from tollbar.core import units
 from tollbar.core.machine import differences
@@ -24,12 +25,12 @@ from tollbar.report import json_forms
 from tollbar.report.changes import comparison_notes, comparison_tables, increase_lines
 from tollbar.report.groups import places
 from tollbar.report.sections.against import against_baseline, rates, sentences
-from tollbar.report.sections.answer import answer, headline
+from tollbar.report.sections.answer import answer, headline, whole_answer
 from tollbar.report.sections.effects import effects
 from tollbar.report.sections.published.lines import within
 from tollbar.report.sections.published.tables import published_tables
 from tollbar.report.sections.results import results
-from tollbar.report.sections.uses import Candidate, Uses, WayCost, use_sentences
+from tollbar.report.sections.uses import Candidate, Offer, Uses, WayCost, use_sentences, why_open
 from tollbar.report.terminal import progress
 
 ROUGHLY = {"sha-256": 100.0, "sha3-256": 200.0, "blake3": 100.1}
@@ -52,7 +53,50 @@ def test_the_cheapest_is_one_that_every_comparison_calls_so() -> None:
     assert "is the cheapest of 2" in told
     alike = " ".join(answer(choices("sha-256", "sha3-256", "blake3")))
     assert "cheapest" not in alike
-    assert "It has the lowest cost of 3 options; this run cannot distinguish it from blake3" in alike
+    assert "It has the lowest cost of 3 options; it costs the same within 3 % as blake3" in alike
+
+
+OPEN = {
+    Verdict.FREE: ("it costs the same within 3 % as blake3", "blake3 costs the same within 3 %"),
+    Verdict.UNCLEAR: ("this run cannot distinguish it from blake3", "(this run cannot distinguish the two)"),
+    None: ("it was not compared with blake3", "(not compared)"),
+}
+
+
+@pytest.mark.parametrize("verdict", OPEN, ids=str)
+def test_equal_undecided_and_uncompared_costs_have_a_sentence_each(verdict: Verdict | None) -> None:
+    study = choices("sha-256", "sha3-256", "blake3")
+    (toll,) = [one for one in study.tolls if one.row.choice == "blake3"]
+    rest = tuple(one for one in study.tolls if one is not toll)
+    assert toll.ratio is not None
+    wide = replace(toll, ratio=replace(toll.ratio, low=0.9, high=1.1), verdict=Verdict.UNCLEAR)
+    tolls = {Verdict.FREE: study.tolls, Verdict.UNCLEAR: (*rest, wide), None: rest}[verdict]
+    said = " ".join(answer(replace(study, tolls=tolls, contrasts=(), compare=None)))
+    for one, words in OPEN.items():
+        assert (one is verdict) is all(text in said.lower() for text in words), (one, said)
+    # A way that no verdict separates from the answer never makes it the cheapest.
+    assert "It has the lowest cost of 3 options; " in said
+    assert "is the cheapest" not in said
+
+
+def test_ways_that_cost_less_are_counted_as_people_count() -> None:
+    """The default is SHA-256; one other option, all of them, or some of them cost less."""
+
+    def ranked(*less: float) -> str:
+        costs = {"sha-256": 100.0, **dict(zip(("blake3", "sha3-256", "sha-512"), less, strict=False))}
+        cells = []
+        for name, cost in costs.items():
+            blocks = [cost * (1 + 0.0001 * (block % 3)) for block in range(20)]
+            repeats, against = (blocks, None) if name == "sha-256" else ((), "sha-256")
+            cells.append(
+                row({"choice": name}, blocks, repeats_ns=repeats, against=against, standing=Standing.RECOMMENDED)
+            )
+        about = replace(study_run(cells).study, family=families.family("digest"), baseline={"choice": "sha-256"})
+        return whole_answer(judge_study(study_run(cells, (20,), about))).choices.steps[0]
+
+    assert "The other option costs less than it." == ranked(50.0)
+    assert "All 3 other options cost less than it." == ranked(50.0, 60.0, 70.0)
+    assert "1 of the 2 other options costs less than it." == ranked(50.0, 200.0)
 
 
 def test_a_free_baseline_that_costs_more_has_not_the_least_cost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +233,26 @@ def test_from_the_cheapest_is_an_order_that_was_told() -> None:
     wide = tuple(replace(t, ratio=replace(t.ratio, low=0.1, high=99.0)) if t.ratio else t for t in study.tolls)
     for text in use_sentences(Uses(replace(study, tolls=wide))):
         assert "from the cheapest" not in text
-    assert any("cannot distinguish all of them" in text for text in use_sentences(Uses(replace(study, tolls=wide))))
+    uncompared = use_sentences(Uses(replace(study, tolls=wide, contrasts=(), compare=None)))
+    assert any(", by measured cost (not all were compared)" in text for text in uncompared)
+
+
+def test_an_open_order_has_its_reason() -> None:
+    study = choices("sha-256", "sha3-256", "blake3")
+    (toll,) = [one for one in study.tolls if one.row.choice == "blake3"]
+    assert toll.ratio is not None
+    wide = replace(toll, ratio=replace(toll.ratio, low=0.9, high=1.1), verdict=Verdict.UNCLEAR)
+    for tolls, expected in (
+        ((toll,), ["some cost the same within 3 %"]),
+        ((wide,), ["this run cannot distinguish some"]),
+        ((), ["not all were compared"]),
+    ):
+        judged = replace(study, tolls=tolls, contrasts=(), compare=None)
+        pairs, (place,) = Compared(judged), places(judged)
+        offers = {
+            way.row.choice: Offer(way.row.choice, "hash", (WayCost(place, way, None, pairs),)) for way in place.ways
+        }
+        assert expected == why_open(judged, offers["sha-256"], offers["blake3"])
 
 
 def test_runs_of_different_machines_say_what_differs() -> None:

@@ -165,9 +165,9 @@ def test_of_several_studies_each_source_comes_first_and_nothing_is_said_twice(
     html.write(judged, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")
     for text, question in ((shown, "\n{}\n"), (marked, "### {}\n"), (page, "<h2>{} <small>")):
-        assert 1 == text.count("What differs here:")
+        assert 1 == text.count("Differences here:")
         first = min(text.index(question.format(one.about.question)) for one in judged.studies)
-        assert text.index("What differs here:") < first
+        assert text.index("Differences here:") < first
     records = "AES-128-GCM is faster than AES-128-CBC: 50.7 against 27.8 MiB/s"
     of = [line for line in part.lines if line.claim.says == records]
     # Its number comes before it; another claim may end the same.
@@ -184,7 +184,7 @@ def test_of_one_study_the_part_stands_within_it(capsys: pytest.CaptureFixture[st
     assert "digests" not in part.missing
     show_judgement(judged)
     shown = capsys.readouterr().out
-    assert shown.index(one.about.question) < shown.index("What differs here:")
+    assert shown.index(one.about.question) < shown.index("Differences here:")
 
 
 def test_the_document_has_each_source_s_claims_in_order() -> None:

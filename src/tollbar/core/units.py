@@ -6,6 +6,7 @@ per operation; the name or the type says so.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -211,7 +212,7 @@ def show_size(size: int) -> str:
 
 
 def show_ratio(value: float) -> str:
-    """Return a ratio as `1.04`, `12.3` or `1,240`: two decimals near one, fewer as it grows."""
+    """Return a ratio as `1.04`, `12.3` or `1,240`: two decimals near one, fewer as it grows, two figures below 0.1."""
     if value >= 1000:
         return f"{value:,.0f}"
     if value >= 100:
@@ -220,7 +221,8 @@ def show_ratio(value: float) -> str:
         return f"{value:.1f}"
     if value >= 0.1:
         return f"{value:.2f}"
-    return f"{value:.3f}" if value >= 0.01 else f"{value:.1e}"
+    # Two figures; below a ten-millionth the zeros would fill a column.
+    return f"{value:.{1 - math.floor(math.log10(value))}f}" if value >= 1e-7 else f"{value:.1e}"
 
 
 def _three_figures(value: float) -> str:

@@ -155,7 +155,7 @@ def count_cell(number: int) -> TableCell:
 def of_values(caption: str, values: Mapping[str, Any]) -> Table:
     """Return a table of names and values, nested names joined by a space."""
     rows = [(TableCell(name), TableCell(value)) for name, value in _flat(values)]
-    return Table(caption, (Column("what"), Column("value")), rows)
+    return Table(caption, (Column("name"), Column("value")), rows)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

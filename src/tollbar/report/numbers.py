@@ -35,9 +35,7 @@ def ends_by(of: Interval, words: Callable[[float], str]) -> str:
 
 
 def ratio_words(ratio: float) -> str:
-    """Return a ratio as `2.10`, `12.3` or `1,240`, and a very small one as `1/240`: three figures at most."""
-    if 0 < ratio < 0.01:
-        return f"1/{ratio_words(1 / ratio)}"
+    """Return a ratio as `2.10`, `12.3` or `1,240`, and a small one as `0.0053`: three figures at most."""
     return _short(ratio) if ratio >= 1000 else units.show_ratio(ratio)
 
 

@@ -16,7 +16,7 @@ HEAD = """# The published comparisons, and the studies that test them again
 is the measured quantity: `capacity` is one over the servers' CPU time, `wall` is elapsed time. For example,
 `tollbar show rsa-apis` prints one source next to the results of your last run.
 """
-COLUMNS = ("where", "published claim", "published", "its figures", "tried by", "compared by", "notes")
+COLUMNS = ("where", "published claim", "published", "its figures", "measured by", "metric", "notes")
 NOTHING = "–"
 
 

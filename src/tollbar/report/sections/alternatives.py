@@ -13,7 +13,7 @@ from tollbar.report.groups import Way, told_by
 from tollbar.report.names import labels, varying
 from tollbar.report.numbers import amount, ratio_range
 from tollbar.report.sections.against import against_baseline
-from tollbar.report.sections.steps import MOST_STEPS, times_words
+from tollbar.report.sections.steps import CANNOT_DISTINGUISH, MOST_STEPS, times_words
 from tollbar.report.sections.telling import Telling
 
 # Bars of a small chart.
@@ -47,7 +47,7 @@ def choices(telling: Telling, short: str) -> Choices:
     shown += [way for way in rest if way not in shown][: max(MOST_BARS - len(shown), 0)]
     some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
     bars = _bars(telling, [best, *(way for way in rest if way in shown)]) if rest else ()
-    hollow = "; hollow: not distinguished from the first" if not all(bar.is_told for bar in bars) else ""
+    hollow = "; hollow: not shown to differ from the first" if not all(bar.is_told for bar in bars) else ""
     return replace(
         said,
         steps=[f"{capitalised(step)}." for step in steps],
@@ -57,12 +57,13 @@ def choices(telling: Telling, short: str) -> Choices:
 
 
 def _beside_all(telling: Telling, way: Way, best: Way) -> str:
-    """Return `Telling.compared` with the interval of the ratio, or that there is no verdict."""
+    """Return `Telling.compared` with the interval of the ratio."""
     pair, said = telling.pair(way.row, best.row), telling.compared(way, best)
     if pair is None or pair.ratio is None:
-        return f"{said}, not compared"
-    said = f"{said.partition(' (this run')[0]}, not distinguished" if pair.verdict is Verdict.UNCLEAR else said
-    return f"{said.removesuffix(times_words(pair))} ({ratio_range([pair.ratio])})"
+        return said
+    unclear = f"; {CANNOT_DISTINGUISH}" if pair.verdict is Verdict.UNCLEAR else ""
+    said = said.removesuffix(times_words(pair)).removesuffix(f" ({CANNOT_DISTINGUISH})")
+    return f"{said} ({ratio_range([pair.ratio])}{unclear})"
 
 
 def _bars(telling: Telling, ways: Sequence[Way]) -> tuple[CostBar, ...]:

@@ -3,7 +3,8 @@
 The answer is the family's default; if that was not measured, the choice that protects as it does, in the best standing.
 
 A cost is the measured one. A sentence claims that one choice costs more or less than another only if the two were
-judged against each other; if the run cannot distinguish them, it reports that.
+judged against each other; if it is known that they cost the same, if the run cannot distinguish them, or if
+they were not compared, it reports that.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tollbar.analysis import StudyJudgement, Verdict
+from tollbar.analysis import StudyJudgement
 from tollbar.core.words import capitalised, enumeration, more, quoted
 from tollbar.report.blocks import Choices
 from tollbar.report.costs import cost_words
@@ -111,7 +112,7 @@ def _why(telling: Telling, finding: Finding, first: bool) -> list[str]:
 
 
 def _counted(telling: Telling, finding: Finding, first: bool) -> str:
-    """Return the number of cheaper and of indistinguishable choices, and that of places with the same answer."""
+    """Return the rank of the answer by cost, and the number of further places with the same answer."""
     name = "it" if len(telling.findings) == 1 else quoted(finding.first or "")
     whose = f"by {cost_words(telling.study).in_sentence}, " if first and cost_metric(telling.study) != "cpu" else ""
     return "; ".join([telling.ranked(finding.places[0], name, whose), *_elsewhere(telling, finding.places[1:])])
@@ -138,12 +139,7 @@ def _among(telling: Telling, place: Place) -> list[str]:
     last = rest[-1]
     first_of_them = telling.with_losses(rest[0], best) if best else telling.compared(rest[0], best)
     others = f"{len(rest)} other {telling.options_words(len(rest))}"
-    said = [f"among the {others}, {first_of_them}; {telling.highest(last, best)}"]
-    judged = [telling.pair(way.row, best.row) for way in rest[1:-1]] if best else []
-    undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
-    if best and undecided:
-        said.append(f"this run cannot distinguish {undecided} of the rest from {quoted(telling.label(best.row))}")
-    return said + _stronger(telling, place)
+    return [f"among the {others}, {first_of_them}; {telling.highest(last, best)}", *_stronger(telling, place)]
 
 
 def _stronger(telling: Telling, place: Place) -> list[str]:

@@ -55,7 +55,7 @@ from tollbar.results import Row
 # Marks behind the verdict if the ratio of all samples differs from the quiet one.
 SUFFERS = {"more": "↑", "less": "↓"}
 # Columns next to the cost in a terminal, if they were measured; the report has the others.
-BESIDE = {"throughput": "requests / s", "memory": "held"}
+BESIDE = {"throughput": "requests / s", "memory": "memory"}
 # Below this size, the fixed cost of a call determines the bytes a second.
 SPEED_FROM_BYTES = 1024
 

@@ -90,8 +90,8 @@ def parts_of(study: StudyJudgement) -> tuple[str, ...]:
 
 
 def per_words(study: StudyJudgement) -> str:
-    """Return the title of the parts: `CPU time per request`."""
-    return f"CPU time per {'operation' if cost_metric(study) == 'cpu' else 'request'}"
+    """Return the title of the parts: `CPU time per connection`."""
+    return f"CPU time per {cost_words(study).each}"
 
 
 def components_of(row: Row) -> tuple[str, ...]:

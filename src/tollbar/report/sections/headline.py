@@ -13,7 +13,7 @@ from tollbar.report.groups import Place, cost_metric, real_tolls
 from tollbar.report.names import baseline_words, on_one_core, sizes_of, where_words
 from tollbar.report.numbers import amount, ratio_range
 from tollbar.report.sections.against import against_baseline
-from tollbar.report.sections.steps import MOST_NAMES, threat_words, with_standing
+from tollbar.report.sections.steps import MOST_NAMES, with_standing
 from tollbar.report.sections.telling import MOST_IN_HEADLINE, Finding, Telling
 from tollbar.report.standings import standing_words
 
@@ -91,7 +91,10 @@ def _gives_up(telling: Telling, finding: Finding, told: Sequence[Finding]) -> st
     open_ = [threat for threat in place.gives_up if not any(threat in some for some in before)]
     if not open_:
         return ""
-    return f"; also open to {threat_words(open_)}" if any(before) else f"; {telling.open_to(place, open_)}"
+    if not any(before):
+        return f"; {telling.open_to(place, open_)}"
+    assert place.answer is not None
+    return f"; it also {enumeration(telling.loss_words(place.answer, open_, 'is open to'))}"
 
 
 def _next(telling: Telling, finding: Finding) -> list[str]:

@@ -274,7 +274,7 @@ def limited(study: StudyJudgement) -> list[str]:
         if count:
             said.append(f"{LIMIT_MARKS[limit]} hollow, {limit} ({count:,} of {all_of}): {why}")
     if said:
-        right = "CPU per request is valid there too." if cost_metric(study) == "server-cpu" else ""
+        right = f"{cost_words(study).title} is valid there too." if cost_metric(study) == "server-cpu" else ""
         said.append(f"Such requests a second and response times get no verdict. {right}".strip())
     return said
 

@@ -147,7 +147,7 @@ def sources_table(study: StudyJudgement) -> Table:
                 TableCell(bits, None if entry.strength is None else float(entry.strength), entry.strength_from),
             )
         )
-    columns = texts("choice", "standing", "who says so", "strength")
+    columns = texts("choice", "standing", "authority", "strength")
     return Table("Sources of standings and strengths", columns, rows)
 
 

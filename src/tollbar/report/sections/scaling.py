@@ -88,7 +88,7 @@ def _table(study: StudyJudgement) -> Table:
         *numbers(sure, leaves=1),
         *numbers("elapsed"),
         *numbers(sure, leaves=2),
-        *numbers("done at once", leaves=0),
+        *numbers("speed-up", leaves=0),
         Column("verdict"),
     )
     rows = [
@@ -122,8 +122,8 @@ def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[st
     yield from (f"{capitalised(reason)}." for reason in reasons)
     if cores:
         yield (
-            f"{counted(int(cores), 'core')} may be used here; effects of more threads are not measured. A lock that is"
-            " held for a small part of an operation shows only with many threads."
+            f"{counted(int(cores), 'core')} can be used here; effects of more threads are not measured. A lock held for"
+            " a small part of an operation shows only with many threads."
         )
     if any(result.row.server for result in study.scaling):
         yield (

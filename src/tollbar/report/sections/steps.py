@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tollbar.analysis import Toll, Verdict
-from tollbar.catalog.families import Family, Standing, Value, given_up
+from tollbar.catalog.families import Degree, Family, Standing, Value, given_up
 from tollbar.core.words import enumeration, quoted
 from tollbar.report.chart import frontier
 from tollbar.report.coordinates import named_value, value_words
@@ -19,6 +19,8 @@ from tollbar.results import Row
 MOST_NAMES = 3
 # More steps up than this need a table, which the report has.
 MOST_STEPS = 2
+# The verdict *unclear* on two costs.
+CANNOT_DISTINGUISH = "this run cannot distinguish the two"
 
 
 class Steps(ABC):
@@ -55,39 +57,58 @@ class Steps(ABC):
         """Return the coordinates of a way that differ from those of the answer: `with x25519`."""
 
     def ranked(self, place: Place, name: str, whose: str = "") -> str:
-        """Return the number of ways cheaper than the answer, and the ways that the run cannot distinguish from it."""
-        if len(place.good) == 1:
+        """Return the rank of the answer by cost, and the ways from which no verdict separates it."""
+        others = len(place.good) - 1
+        if not others:
             return f"{whose}{name} is the only {self.options_words(1)} measured"
-        less, open_ = self._less(place), self.not_told(place)
-        if not less and not open_:
-            return f"{whose}{name} is the cheapest of {len(place.good)} {self.options_words(len(place.good))}"
+        less, open_ = self._less(place), self._open(place)
         if less:
-            apart = f"; {self._cannot_distinguish(name, open_)}" if open_ else ""
-            others = len(place.good) - 1
-            of = "the" if others == 1 else f"{len(less)} of the {others}"
-            some = f"{of} other {self.options_words(others)}"
-            return f"{whose}{some} {'costs' if len(less) == 1 else 'cost'} less than {name}{apart}"
-        return f"{whose}{self._order(place, name, open_)}"
+            costs = "costs" if len(less) == 1 else "cost"
+            said = [f"{self._share(len(less), others)} {costs} less than {name}", *self._undecided(name, open_)]
+        elif open_:
+            said = self._order(place, name, open_)
+        else:
+            said = [f"{name} is the cheapest of {len(place.good)} {self.options_words(len(place.good))}"]
+        return f"{whose}{'; '.join(said)}"
 
     def options_words(self, number: int) -> str:
         """Return `approved options`: recommended and acceptable ones; `options` where all have one standing."""
         noun = "option" if self.of_one_standing else self.noun
         return noun if number == 1 else f"{noun}s"
 
-    def _cannot_distinguish(self, name: str, ways: Sequence[Way]) -> str:
-        return f"this run cannot distinguish {name} from {self._few(ways)}"
+    def _share(self, number: int, others: int) -> str:
+        """Return `the other option`, `all 3 other options` or `2 of the 3 other options`."""
+        if others == 1:
+            return f"the other {self.options_words(1)}"
+        some = "all" if number == others else f"{number} of the"
+        return f"{some} {others} other {self.options_words(others)}"
 
-    def _order(self, place: Place, name: str, open_: Sequence[Way]) -> str:
-        """Return the answer's place among ways that cost no less: `it has the lowest cost of 4 options; …`."""
+    def _undecided(self, name: str, open_: Mapping[Verdict | None, Sequence[Way]]) -> list[str]:
+        """Return a clause for each reason why no verdict separates the answer from some ways."""
+        said = []
+        for verdict, ways in open_.items():
+            few = self._few(ways)
+            said.append(
+                {
+                    Verdict.FREE: f"{name} costs the same within {percent(self.threshold)} as {few}",
+                    Verdict.UNCLEAR: f"this run cannot distinguish {name} from {few}",
+                    None: f"{name} was not compared with {few}",
+                }[verdict]
+            )
+            name = "it"
+        return said
+
+    def _order(self, place: Place, name: str, open_: Mapping[Verdict | None, Sequence[Way]]) -> list[str]:
+        """Return the rank of an answer that no way is judged to undercut, and the ways that may."""
         assert place.answer is not None
-        lower = [way for way in open_ if way.cost < place.answer.cost]
+        lower = {verdict for verdict, ways in open_.items() for way in ways if way.cost < place.answer.cost}
         of = f"{len(place.good)} {self.options_words(len(place.good))}"
         if not lower:
-            return f"{name} has the lowest cost of {of}; {self._cannot_distinguish('it', open_)}"
+            return [f"{name} has the lowest cost of {of}", *self._undecided("it", open_)]
         # A baseline that is free against a lower cost comes first, though its cost is not the least.
-        if all((pair := self.pair(way.row, place.answer.row)) and pair.verdict is Verdict.FREE for way in lower):
-            return f"{name} costs the same within {percent(self.threshold)} as {self._few(lower)}"
-        return f"no other of {of} is known to cost less than {name}; {self._cannot_distinguish('it', open_)}"
+        if lower == {Verdict.FREE}:
+            return self._undecided(name, open_)
+        return [f"no other of {of} is known to cost less than {name}", *self._undecided("it", open_)]
 
     def others(self, place: Place) -> list[Way]:
         """Return the ways of `Place.good` other than the answer, the cheapest first."""
@@ -101,10 +122,16 @@ class Steps(ABC):
         """Return whether another recommended or acceptable way is judged to cost less than the answer."""
         return bool(self._less(place))
 
-    def not_told(self, place: Place) -> list[Way]:
-        """Return the recommended or acceptable ways that no verdict separates from the answer."""
-        sure = (Verdict.COSTS, Verdict.SAVES)
-        return [way for way in self.others(place) if self._verdict(way, place) not in sure]
+    def _open(self, place: Place) -> Mapping[Verdict | None, Sequence[Way]]:
+        """Return the recommended or acceptable ways that cost neither more nor less than the answer, by their verdict.
+
+        The verdict is *free* or *unclear*; None for ways that were not compared with the answer.
+        """
+        found = [(self._verdict(way, place), way) for way in self.others(place)]
+        by_verdict = {
+            verdict: [way for its, way in found if its is verdict] for verdict in (Verdict.FREE, Verdict.UNCLEAR, None)
+        }
+        return {verdict: ways for verdict, ways in by_verdict.items() if ways}
 
     def _verdict(self, way: Way, place: Place) -> Verdict | None:
         pair = self.pair(way.row, place.answer.row) if place.answer else None
@@ -145,9 +172,10 @@ class Steps(ABC):
 
     def with_losses(self, way: Way, best: Way, adds: str = "") -> str:
         """Return a way's cost compared with the answer's, and the threats that a cheaper way gives up."""
-        lost = self.lost(way, best) if (pair := self.pair(way.row, best.row)) and pair.verdict is Verdict.SAVES else ()
-        gives_up = f" and gives up protection against {threat_words(lost)}" if lost else ""
-        return f"{self.compared(way, best, adds)}{gives_up}"
+        pair = self.pair(way.row, best.row)
+        lost = self.lost(way, best) if pair and pair.verdict is Verdict.SAVES else ()
+        losses = self.loss_words(way, lost, "gives up protection against", with_condition=True)
+        return enumeration([self.compared(way, best, adds), *losses])
 
     def _is_for_comparison(self, way: Way) -> bool:
         """Return whether it is measured for comparison only, as an empty trust store, and is never recommended."""
@@ -190,7 +218,24 @@ class Steps(ABC):
 
     def open_to(self, place: Place, threats: Sequence[str]) -> str:
         """Return that the answer leaves threats open which the family's default mitigates."""
-        return f"unlike the default ({self.default_words(place)}), open to {threat_words(threats)}"
+        assert place.answer is not None
+        losses = enumeration(self.loss_words(place.answer, threats, "is open to"))
+        return f"unlike the default ({self.default_words(place)}), it {losses}"
+
+    def loss_words(self, way: Way, lost: Sequence[str], loses: str, *, with_condition: bool = False) -> list[str]:
+        """Return `gives up protection against tampering`, and `protects only in part against forgery`.
+
+        `with_condition` adds the condition of partial protection, if all have the same one.
+        """
+        done = self.family.mitigations_of(way.row.coordinates) if lost else {}
+        gone = [threat for threat in lost if done[threat].degree is Degree.NO]
+        partly = [threat for threat in lost if threat not in gone]
+        said = [f"{loses} {threat_words(gone)}"] if gone else []
+        if partly:
+            conditions = {done[threat].condition for threat in partly}
+            only = f" ({conditions.pop()})" if with_condition and len(conditions) == 1 else ""
+            said.append(f"protects only in part against {threat_words(partly)}{only}")
+        return said
 
     def default_words(self, place: Place) -> str:
         """Return the default by its difference from the answer: `TLS 1.3`, `x25519mlkem768`; empty where they agree."""
@@ -217,9 +262,11 @@ class Steps(ABC):
     def _beside(self, way: Way, best: Way | None) -> str:
         """Return the judgement of one way compared with the best; its cost alone without one."""
         alone = f"costs {amount(way.cost)}"
-        pair = self.pair(way.row, best.row) if best else None
-        if best is None or pair is None:
+        if best is None:
             return alone
+        pair = self.pair(way.row, best.row)
+        if pair is None:
+            return f"{alone} (not compared)"
         would, saves = ("costs", "saves") if self._is_good(way) else ("would cost", "would save")
         apart = abs(way.cost - best.cost)
         # Two costs measured apart may contradict their comparison; then only the ratio is printed.
@@ -228,7 +275,7 @@ class Steps(ABC):
             Verdict.COSTS: f"{would} {f'{amount(apart)} ' if fits else ''}more{times_words(pair)}",
             Verdict.SAVES: (f"{saves} {amount(apart)}" if fits else f"{would} less") + times_words(pair),
             Verdict.FREE: f"{would} the same within {percent(self.threshold)}",
-            Verdict.UNCLEAR: f"{alone} (this run cannot distinguish the two)",
+            Verdict.UNCLEAR: f"{alone} ({CANNOT_DISTINGUISH})",
         }[pair.verdict]
 
     def _named(self, way: Way, best: Way | None) -> str:

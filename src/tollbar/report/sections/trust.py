@@ -228,10 +228,9 @@ def repeats_table(study: StudyJudgement) -> Table:
         )
         for row, ratio in study.repeats
     ]
-    columns = (Column("cell"), *numbers("measured again", "no verdict within", "blocks"))
+    columns = (Column("cell"), *numbers("second ÷ first", "no verdict within", "blocks"))
     return Table(
-        "A/A pairs: each baseline, and a cell of each other kind, measured again. The ratio of the second to the first"
-        " should be 1",
+        "A/A pairs: each baseline, and a cell of each other kind, measured twice. Ratios should be 1",
         columns,
         rows,
     )

@@ -16,7 +16,7 @@ from tollbar.core.words import enumeration, few, more, quoted
 from tollbar.report.blocks import DASH, Items, Listing, Paragraph, Table, TableCell, numbers, texts
 from tollbar.report.groups import Place, Way, cost_metric, options, pairs_of, places, told_by
 from tollbar.report.names import labels, varied
-from tollbar.report.numbers import VERDICT_MARKS, amount, signed_range, times_range
+from tollbar.report.numbers import VERDICT_MARKS, amount, percent, signed_range, times_range
 from tollbar.report.sections.protection import differing, protecting
 from tollbar.report.standings import standing_words
 from tollbar.report.view import once
@@ -26,6 +26,7 @@ USES = "Which choice for what"
 # More names than this in one sentence hide the answer: then the first few and the last represent the rest.
 MOST_NAMES = 4
 MOST_CANDIDATES = 3
+NOT_COMPARED = "not all were compared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,15 +269,25 @@ def _by_operation(uses: Uses) -> Iterable[str]:
         if len(named) > MOST_NAMES:
             named = [*named[: MOST_NAMES - 1], f"{more(len(named) - MOST_NAMES + 1)} up to {named[-1]}"]
         if named:
-            told = all(_is_told_less(one, other) for one, other in pairwise(good))
-            order = "from the cheapest" if told else "by measured cost; this run cannot distinguish all of them"
+            open_ = dict.fromkeys(why for one, other in pairwise(good) for why in why_open(uses.study, one, other))
+            order = f"by measured cost ({'; '.join(open_)})" if open_ else "from the cheapest"
             yield f"For {operation}{f', {order}' if len(good) > 1 else ''}: {'; '.join(named)}."
 
 
-def _is_told_less(one: Offer, other: Offer) -> bool:
-    """Return whether one surely costs less than the other in every place that both have, and in at least one."""
+def why_open(study: StudyJudgement, one: Offer, other: Offer) -> list[str]:
+    """Return why it is open whether one costs less than the other; empty if it is known wherever both were measured."""
     both = [(a, b) for a in one.costs for b in other.costs if a.place.at == b.place.at]
-    return bool(both) and all(a.ratio is not None and a.is_surely_less(b) for a, b in both)
+    if not both:
+        return [NOT_COMPARED]
+    open_ = [(a, b) for a, b in both if not a.is_surely_less(b)]
+    verdicts = {toll.verdict if (toll := a.pairs.of(a.way.row, b.way.row)) else None for a, b in open_}
+    why = {
+        Verdict.FREE: f"some cost the same within {percent(study.about.threshold)}",
+        Verdict.UNCLEAR: "this run cannot distinguish some",
+        Verdict.COSTS: "their order differs from place to place",
+        None: NOT_COMPARED,
+    }
+    return [words for verdict, words in why.items() if verdict in verdicts]
 
 
 def _by_threat(uses: Uses, against: Against) -> str:
@@ -359,7 +370,7 @@ def uses_listing(study: StudyJudgement) -> Listing | None:
         return None
     note = (
         "Ratios are to the cost without protection. Each threat lists the approved choices that no other is known to"
-        " undercut. If this run cannot distinguish two choices, their order is chance."
+        " undercut. The order of two choices is chance if they cost the same or if this run cannot distinguish them."
     )
     whole = (Paragraph(note, "note"), Items(said), uses_table(uses))
     return Listing(USES, said, notes=losses(uses), whole=whole)

@@ -46,19 +46,19 @@ def source_listing(part: Published) -> Listing:
     tables = published_tables(part)
     # The caption of a single table would only repeat the study's name.
     shown = tables if len(tables) > 1 else [replace(table, caption="") for table in tables]
-    return Listing(part.heading, about_source(part), shown, "tried by", notes=meanings_of(part))
+    return Listing(part.heading, about_source(part), shown, "measured by", notes=meanings_of(part))
 
 
 def about_source(part: Published) -> tuple[str, ...]:
     """Return the source's system, the differences here, the results of its claims, and the command for the rest."""
     said = []
     if part.source is not None:
-        said += [f"It ran on: {part.source.system}.", f"What differs here: {part.source.differs}."]
+        said += [f"Published on: {part.source.system}.", f"Differences here: {part.source.differs}."]
     else:
         named = dict.fromkeys(line.study.source for line in part.lines)
         said += [f"Source: {name}." for name in named if name]
     ours = [line for line in part.lines if line.claim.is_ours]
-    said += [f"Of what was published: {counted_verdicts(part.theirs)}."] if part.theirs else []
+    said += [f"Published results: {counted_verdicts(part.theirs)}."] if part.theirs else []
     said += [f"{OURS}: {counted_verdicts(ours)}."] if ours else []
     if part.missing:
         said.append(
@@ -81,4 +81,4 @@ def capacity(study: StudyJudgement) -> str:
     if not any(c.claim.metric == "capacity" and c.claim.is_judged for c in study.claims):
         return ""
     of = cost_words(study).in_sentence
-    return f"Capacity is one over {of}: what one core could do were nothing else in its way."
+    return f"Capacity is one over {of}: the rate of one core that nothing else limits."

@@ -99,13 +99,13 @@ def by_source_words(study: StudyJudgement) -> str:
 
 _BY_SOURCE: Mapping[Statistic, str] = {
     "mean-error-deviation": (
-        "Mean, error, deviation and scaled are what the source prints, here of elapsed time: each block, with its"
+        "Mean, error, deviation and scaled are the source's statistics, here of elapsed time: each block, with its"
         " fresh processes, is one measurement; the error is half of the mean's 99.9 % interval (Student's), the"
         " deviation that of blocks, scaled is the ratio of the means."
     ),
     "rate-after-first": (
-        "Mean is what the source prints, requests a second from the mean time of all runs but the first, which it"
+        "Mean is the source's statistic: requests a second from the mean time of all runs but the first, which it"
         " dropped; scaled is the ratio of the means. Here a block, with its fresh processes, is a run, and the mean is"
-        " of the load client's time, whatever limited the requests: no verdict is made of it."
+        " of the load client's time, whatever limited the requests: it gets no verdict."
     ),
 }

@@ -24,12 +24,12 @@ def published_tables(part: Published) -> list[Table]:
     # All studies of a run have one confidence.
     intervals = next((interval_title(line.judged) for line in part.lines if line.judged), "interval")
     columns = (
-        *row_names("what was published", "tried at"),
-        *texts("compared by", leaves=SPEED),
+        *row_names("published claim", "measured at"),
+        *texts("metric", leaves=SPEED),
         # As texts, because the figures below a ratio take more than one line.
-        *texts("published", "here"),
+        *texts("published", "measured"),
         *texts(intervals, leaves=INTERVAL),
-        *texts("effect on this machine"),
+        *texts("verdict"),
         *numbers("all samples", leaves=ALL_RATIO),
         *numbers(*(["requests / s"] if rated else []), leaves=BAR),
     )
@@ -68,7 +68,7 @@ def _published(claim: Claim) -> TableCell:
 
 def _here(line: Line) -> TableCell:
     """Return today's ratio, or today's figure of a published figure, with its parts below."""
-    ratio, figures = line.result.ratio, _titled("here", here_figures(line))
+    ratio, figures = line.result.ratio, _titled("measured", here_figures(line))
     if line.claim.is_judged:
         return TableCell(times(ratio.estimate), ratio.estimate, figures) if ratio else TableCell("", small=figures)
     return TableCell(", ".join(here_values(line)), small=figures)
