@@ -116,7 +116,7 @@ def test_what_the_run_lacks_is_counted_and_qualifies(
     assert "--for" not in text
     if status is ExitStatus.DONE:
         assert "Nothing that was measured qualifies; spin-5 would, and was not." in text
-        assert "Not in the run, and would qualify: spin-5; without `--run`, what matters is measured." in text
+        assert "Not in the run, but would qualify: spin-5. To measure them, leave out `--run`." in text
     else:
         assert "Nothing qualifies." in text
         assert "The nearest misses" in text
@@ -138,7 +138,7 @@ def test_without_time_what_qualifies_is_named_and_nothing_measured(
     text = " ".join(capsys.readouterr().out.split())
     assert "Of the cells near what was asked" in text
     assert "qualify; nothing was measured." in text
-    assert "from the cheapest" not in text
+    assert "cheapest first" not in text
     assert ExitStatus.SOME_FAILED is command("digest", "md5", **asked_for)  # type: ignore[arg-type]
     assert not runs.exists()
 

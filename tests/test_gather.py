@@ -152,7 +152,7 @@ def test_runs_that_contradict_are_counted_by_themselves(one_run: Path, tmp_path:
     run_of(tmp_path, fingerprint("Example CPU 1"), cost(sha_512=700.0), seed=2)
     said = gather_answer(told(one_run, tmp_path)).headline
     assert said.endswith(
-        " on 1 machine: none is decided on more than one machine; of 4, runs of one machine contradict one another."
+        " on 1 machine: none is decided on more than one machine; runs of one machine contradict each other on 4."
     )
 
 
@@ -163,7 +163,7 @@ def test_ratios_as_disturbed_are_marked(own_run: Path) -> None:
     found = told(judged_again(own_run))
     assert {True} == {toll.is_noisy for row in found.rows for toll in row.places[0].ratios}
     answer = gather_answer(found, everything=True)
-    assert "where `~` stands, noisy" in answer.how[0]
+    assert "`~` marks noisy ratios" in answer.how[0]
     assert "1.50~ [" in str(answer)
     (seen,) = {one.noisy for toll in document(found).tolls for on in toll.on for one in on.runs if one.ratio}
     assert seen
@@ -196,9 +196,9 @@ def test_what_is_not_alike_is_not_one_toll(one_run: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"load": "b", "name": "another"}, ("as another asks", "as digests asks")),
-        ({"load": "b"}, ("as digests asks, way 1 of 2", "as digests asks, way 2 of 2")),
-        ({"threshold": 0.1}, ("3 % is the threshold", "10 % is the threshold")),
+        ({"load": "b", "name": "another"}, ("in another", "in digests")),
+        ({"load": "b"}, ("in digests, version 1 of 2", "in digests, version 2 of 2")),
+        ({"threshold": 0.1}, ("3 % threshold", "10 % threshold")),
     ],
 )
 def test_rows_of_one_name_say_what_tells_them_apart(
@@ -253,8 +253,8 @@ def test_a_flag_that_separates_is_a_pattern(one_run: Path, tmp_path: Path, besid
     assert (3, 4) == pattern.processors
     assert {"sha-512"} == {row.at["choice"] for row in pattern.rows}
     said_ = str(gather_answer(gathered))
-    assert "A pattern and not a cause" in said_
-    assert "Dealt out by chance among the processors, in 1,000 ways" in said_
+    assert "A pattern is not a cause" in said_
+    assert "In 1,000 random assignments of flags to processors" in said_
     few = compare.gather(found[1:5])
     assert ((), 1) == (few.patterns.told, few.patterns.not_told)
     assert "1 pattern not shown" in str(gather_answer(few))
@@ -275,10 +275,10 @@ def test_doubtful_studies_are_refused(tmp_path: Path) -> None:
     assert () == found.rows
     refused = {one.doubt: refusal_words(one) for run in found.runs for one in run.refused}
     assert {*Doubt} == {*refused}, noisy
-    assert "what was measured twice differed by 5.2 %, and 3 % is the threshold" == refused[Doubt.NOISE]
-    assert "never a quiet moment" in refused[Doubt.NEVER_QUIET]
+    assert "A/A pairs differed by 5.2 %, more than the 3 % threshold" == refused[Doubt.NOISE]
+    assert "never quiet" in refused[Doubt.NEVER_QUIET]
     assert "“Twice the work costs twice as much”" in refused[Doubt.SELF_TEST]
-    assert "No toll can be told of 4 runs on 1 machine: below is why." == gather_answer(found).headline
+    assert "4 runs on 1 machine have no toll to compare; the reasons are below." == gather_answer(found).headline
 
 
 def test_directories_are_looked_into(one_run: Path, tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_what_ran_on_other_machines_is_in_no_column(own_run: Path) -> None:
     gathered = told(judged_again(own_run))
     assert () == gathered.rows
     (refused,) = gathered.runs[0].refused
-    assert "parts of it ran on other machines: web on web-1; a column is one machine" == refusal_words(refused)
+    assert "parts of it ran on other machines (web on web-1), but a column is one machine" == refusal_words(refused)
     there = analysis.judge(results.read(own_run))
     with pytest.raises(TollbarError, match=r"different roles on other machines \(none / web\)"):
         analysis.compare(here, there, across_machines=True)

@@ -136,8 +136,8 @@ def test_swaps_say_what_they_save(tmp_path: Path) -> None:
     assert Verdict.COSTS is swaps["sha-512"].verdict
     table = next(one for one in size_answer(found).listings if "swapping" in one.title).tables[0]
     words = {cells[1].says: [cell.says for cell in cells] for cells in table.rows}
-    assert "refused" in words["MD5"]
-    assert "not told apart" in words["SHA3-256"] or "no difference that matters" in words["SHA3-256"]
+    assert "breaks" in words["MD5"]
+    assert "cannot tell" in words["SHA3-256"] or "costs the same" in words["SHA3-256"]
     refused = next(cells[1].small for cells in table.rows if cells[1].says == "MD5")
     assert refused is not None
     assert "asvs" in refused
@@ -182,7 +182,7 @@ def test_a_term_that_comes_to_nothing_is_refused(tmp_path: Path) -> None:
     near = sized(of, handshakes({**COSTS, "bare": 99_000.0}, seed=1, noise=0.05))
     assert near.terms[0].cores.low <= 0 < near.terms[0].cores.estimate
     (warning,) = size_answer(near).warnings
-    assert "The interval of `handshakes` reaches nought or below: ask again for longer (`--for`)" == warning
+    assert "The interval of `handshakes` reaches zero or below; measure longer with `--for`" == warning
     assert not size_answer(sized(of, handshakes())).warnings
 
 
@@ -201,7 +201,7 @@ def test_which_moments_costs_are_of_is_said(tmp_path: Path) -> None:
     ]
     for ran, words in ((quiet, "quiet"), (replace(quiet, rows=tuple(rows)), "noisy")):
         found = sized(of, ran)
-        assert f"on the server's side, {words}, as measured" in size_answer(found).how[0]
+        assert f"on the server's side, {words}, measured in" in size_answer(found).how[0]
         told = document(found)
         assert told.cores is not None
         assert [words == "noisy"] * 2 == [told.cores.noisy, told.terms[0].cores.noisy]
@@ -268,7 +268,7 @@ def test_a_cost_that_has_the_client_in_it_says_so(tmp_path: Path) -> None:
     of = mix(tmp_path, term.replace("embedded", "postgresql"))
     at: Mapping[str, Value] = {"op": "sign-on", "server": "postgresql", "channel": "socket", "scram-iterations": 4096}
     one = made("database-sign-on", {"one": {"choice": "scram-sha-256", **at}}, {"one": 3e6})
-    for cost, words in (("cpu", "side, of `logins` with the client's, quiet"), ("server-cpu", "side, quiet")):
+    for cost, words in (("cpu", "side and for `logins` of the client, quiet"), ("server-cpu", "side, quiet")):
         ran = replace(one, study=replace(one.study, measure=replace(one.study.measure, cost=cost)))
         assert words in size_answer(sized(of, ran)).how[0]
 
@@ -281,10 +281,7 @@ def test_machines_are_counted_by_the_far_end(tmp_path: Path) -> None:
     assert found.cores is not None
     assert found.cores.low < 4.0 < found.cores.high
     assert (4, 3) == (found.machines(found.cores.high), found.machines(found.cores.low))
-    assert (
-        "4 machines of 2 cores, 1 of which may fail; by the interval's low end 3 would do"
-        in size_answer(found).headline
-    )
+    assert "4 machines of 2 cores, 1 of which may fail; 3 at the interval's low end" in size_answer(found).headline
     few = study_run([replace(one, trials=one.trials[:2]) for one in hashes({"sha-256": 20_000.0}).rows], (2,))
     short = sized(of, replace(few, study=replace(few.study, family=families.family("digest"))))
     assert short.cores is not None

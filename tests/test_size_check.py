@@ -75,7 +75,10 @@ def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
     assert (None, True) == (second.sides, "no server" in (second.reason or ""))
     assert side.total is not None
     assert 0.011 == pytest.approx(side.total.predicted.estimate)
-    assert "took × 1.00 of what is predicted, both quiet: not told apart." in size_answer(found, side).headline
+    assert (
+        "used × 1.00 of the predicted CPU time, both quiet: the two intervals overlap."
+        in size_answer(found, side).headline
+    )
     assert "Predicted and measured" in [one.title for one in size_answer(found, side).listings]
     assert document(found, side).check is not None
 

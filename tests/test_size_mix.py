@@ -246,6 +246,5 @@ def test_costs_of_the_mix_s_load_come_first(tmp_path: Path) -> None:
     assert not found.terms[0].is_at_load
     (note,) = (note for note in size_answer(found).notes if "load" in note)
     assert (
-        "By costs under another load than the mix's (that is `utilisation=60% client=apart` in a question):"
-        " `logins` (30\u00a0% busy)." == note
+        "Measured under another load than the mix's `utilisation=60% client=apart`: `logins` (30\u00a0% busy)." == note
     )

@@ -154,7 +154,7 @@ def test_what_is_as_disturbed_is_called_so() -> None:
     answer = upgrade_answer(found)
     assert "noisy" in answer.how[0]
     assert "quiet" not in answer.how[0]
-    assert texts_of(answer)["dearer"][0][-1].endswith("%~")
+    assert texts_of(answer)["more expensive"][0][-1].endswith("%~")
     assert 1 == sum(note.startswith("~ noisy") for note in answer.notes)
     ratio = document(found).changes[0].ratio
     assert ratio is not None
@@ -176,7 +176,7 @@ def test_only_what_is_above_with_its_whole_interval_fails() -> None:
 def test_the_answer_says_on_one_core() -> None:
     """Locks cost time only with several threads."""
     answer = upgrade_answer(of(*pair("dearer", 1.10), *pair("gone", 1.0, lacks=NEW)), 0.05)
-    assert "openssl 3.0.19 → 3.5.9, on one core: 1 dearer and 1 gone." == answer.headline
+    assert "openssl 3.0.19 → 3.5.9, on one core: 1 more expensive and 1 gone." == answer.headline
     assert answer.question.endswith(", on one core?")
     assert any(note.startswith("Above 5 %") for note in answer.notes)
     assert document(of(*pair("dearer", 1.10)), 0.05).changes[0].above
@@ -273,7 +273,7 @@ def test_each_part_has_the_verdict_of_its_own_ratio() -> None:
     assert ["no change"] * 3 == [cells[3] for cells in texts_of(answer)[""]]
     # A row that `--fail-above` names is in a table, with the ratio that decided.
     assert ["held"] == [one.row.choice for one in found.above(0.01)]
-    assert ["+1.2 %"] == [cells[3] for cells in texts_of(answer)["dearer"]]
+    assert ["+1.2 %"] == [cells[3] for cells in texts_of(answer)["more expensive"]]
     assert "x25519; no change)" in apart_sentence(apart)
     assert "the library (no change)" in apart_sentence(apart)
     library = document(found).apart[0].library

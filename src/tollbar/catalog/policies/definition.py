@@ -61,6 +61,11 @@ class Ruling(StrEnum):
     BREAKS = "breaks"
     CANNOT_SAY = "cannot say"
 
+    @property
+    def words(self) -> str:
+        """Ruling for people."""
+        return "undecided" if self is Ruling.CANNOT_SAY else self.value
+
 
 class Rule(Wire):
     """Single requirement of a policy; it has exactly one of `standing` … `cannot_say`."""

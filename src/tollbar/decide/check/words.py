@@ -29,19 +29,20 @@ def answer(check: Check) -> Brief:
     if check.budgets:
         listings.append(_tolls(check))
     if check.is_accepted:
-        listings.append(Listing("Accepted", [*_accepted(check)] or ["Nothing: all is as it stands in the file."]))
+        listings.append(Listing("Accepted", [*_accepted(check)] or ["Nothing: the file is up to date."]))
     found = (
         *_counts("use", [one.ruling for one in check.uses], _OF_USES),
         *_counts("budget", [_counted(one, check) for one in check.budgets], _OF_BUDGETS),
     )
-    return Brief(f"Does {check.path} hold on {check.on}?", f"{'; '.join(found)}.", listings=listings)
+    question = f"Does {check.path} meet its policies and budgets on {check.on}?"
+    return Brief(question, f"{'; '.join(found)}.", listings=listings)
 
 
 # Singular and plural, failures first.
 _OF_USES: Mapping[str, tuple[str, str]] = {
-    Ruling.BREAKS: ("breaks what is asked of it", "break what is asked of them"),
+    Ruling.BREAKS: ("breaks its policies", "break their policies"),
     Ruling.CANNOT_SAY: ("is undecided", "are undecided"),
-    Ruling.MEETS: ("meets what is asked of it", "meet what is asked of them"),
+    Ruling.MEETS: ("meets its policies", "meet their policies"),
 }
 _OF_BUDGETS: Mapping[str, tuple[str, str]] = {
     BudgetVerdict.OVER: ("is over its limit", "are over their limits"),
@@ -64,7 +65,7 @@ def _counts(what: str, found: Sequence[str], words: Mapping[str, tuple[str, str]
 
 
 def _policies(uses: Sequence[CheckedUse]) -> Listing:
-    columns = (*row_names("use", "choice"), *texts("asked by", "verdict"))
+    columns = (*row_names("use", "choice"), *texts("requirement", "verdict"))
     rows = [
         [TableCell(use.use.name), TableCell(str(use.use.cell["choice"])), TableCell(by), _ruling(ruling)]
         for use in uses
@@ -99,7 +100,7 @@ def _asked(use: CheckedUse) -> Iterator[tuple[str, Ruling]]:
 
 
 def _ruling(ruling: Ruling) -> TableCell:
-    return TableCell(str(ruling), good=_GOOD.get(ruling))
+    return TableCell(ruling.words, good=_GOOD.get(ruling))
 
 
 def _broken(use: CheckedUse) -> Iterator[str]:
@@ -122,9 +123,9 @@ def _besides(use: CheckedUse) -> Iterator[str]:
     name = use.use.name
     for one in use.judged:
         for finding in one.unknown:
-            yield f"{name} cannot be said to meet {_rule(finding)}: {finding.why}{_ended(finding.ended)}."
+            yield f"It is undecided whether {name} meets {_rule(finding)}: {finding.why}{_ended(finding.ended)}."
         if one.missing:
-            yield f"{name} cannot be said to meet {one.policy.name}: {one.missing}."
+            yield f"It is undecided whether {name} meets {one.policy.name}: {one.missing}."
         for finding in one.findings:
             if finding.excepted:
                 until = f"until {finding.excepted.until}: {finding.excepted.because}"
@@ -136,12 +137,12 @@ def _besides(use: CheckedUse) -> Iterator[str]:
             yield f"{name} does not follow the advice of {_rule(finding)}: {finding.why}."
     for threat, (ruling, why) in use.threats.items():
         if ruling is Ruling.CANNOT_SAY:
-            yield f"{name} cannot be said to mitigate {threat}: {why.removeprefix(f'{threat}: ')}."
+            yield f"It is undecided whether {name} mitigates {threat}: {why.removeprefix(f'{threat}: ')}."
     if use.missing:
         yield f"{name} cannot be judged: {use.missing}."
     if use.is_bad_unasked:
         best = "" if use.is_standing_sure else " at best"
-        yield f"{name}: its standing is {use.standing.words}{best}; no policy here asks for one."
+        yield f"{name}: its standing is {use.standing.words}{best}, which no policy here forbids."
 
 
 def _rule(of: RuleFinding) -> str:
@@ -159,7 +160,13 @@ def _authority(one: Authority) -> str:
 
 def _tolls(check: Check) -> Listing:
     budgets = check.budgets
-    columns = (*row_names("budget"), *texts("of, against"), *numbers("ratio"), *texts("interval"), *numbers("limit"))
+    columns = (
+        *row_names("budget"),
+        *texts("choice, baseline"),
+        *numbers("ratio"),
+        *texts("interval"),
+        *numbers("limit"),
+    )
     rows = [
         [
             TableCell(one.budget.name),
@@ -177,7 +184,7 @@ def _tolls(check: Check) -> Listing:
     confidence = next((one.ratio.confidence for one in budgets if one.ratio), None)
     several = sum(one.ratio is not None for one in budgets)
     if several > 1 and confidence:
-        notes.append(f"Each interval is of {percent(confidence)}, so that all {several} hold together as one would.")
+        notes.append(f"Each interval has {percent(confidence)} confidence, so that all {several} hold at once.")
     return Listing("Tolls", tables=[table], notes=[*notes, *([NOISY] * any(one.is_noisy for one in budgets))])
 
 
@@ -202,7 +209,7 @@ def _of_budget(one: CheckedBudget) -> Iterator[str]:
     if one.found is BudgetVerdict.OVER and one.ratio and one.budget.at_most:
         least = percent_of(one.ratio.low / one.budget.at_most - 1)
         was = f"; when the limit was set it was {_times(set_on.ratio)}" if set_on else ""
-        yield f"{name} is over its limit by {least} at least{was}."
+        yield f"{name} is over its limit by at least {least}{was}."
         if set_on and set_on.libraries != one.libraries:
             then, now = enumeration(set_on.libraries), enumeration(one.libraries)
             yield f"{name}: its limit was set with {then}; this is {now}."
@@ -217,11 +224,11 @@ def _accepted(check: Check) -> Iterator[str]:
             yield f"{use.use.name}: standing {use.standing.words}{was}."
     for one in check.budgets:
         if one.new_limit:
-            finds = f"a run like this one finds what is dearer by {percent_of(one.finds)} or more" if one.finds else ""
+            finds = f"a run like this one detects a rise of {percent_of(one.finds)} or more" if one.finds else ""
             was = f", was {_times(one.budget.at_most)}" if one.budget.at_most else ""
             yield (
                 f"{one.budget.name}: at most {_times(one.new_limit)}{was}; "
-                f"{finds or 'what it finds is not known, since nothing was measured twice'}."
+                f"{finds or 'the smallest rise that a run detects is not known, because there is no A/A pair'}."
             )
         elif one.ratio and not one.can_be_set:
-            yield f"{one.budget.name}: no limit is made of it, since the core was quiet too seldom."
+            yield f"{one.budget.name}: no limit was written, because the core was quiet too rarely."

@@ -40,8 +40,8 @@ def answer(of: Answered) -> Brief:
             _contradictions(of),
             _nearest(of, names),
             _dropping(of, names),
-            _table(of, names, "What does not qualify", Ruling.BREAKS),
-            _table(of, names, "Cannot say", Ruling.CANNOT_SAY),
+            _table(of, names, "Not qualified", Ruling.BREAKS),
+            _table(of, names, "Undecided", Ruling.CANNOT_SAY),
             _rules(of),
             _not_judged(wanted),
         )
@@ -71,7 +71,7 @@ def _how(of: Answered, names: Sequence[str]) -> Iterator[str]:
     first = of.places[0] if of.places else None
     every = [one for place in of.places for one in all_of(place)]
     if first is not None and len(of.places) == 1 and (where := place_name(of, first)):
-        yield f"Costs are of {where}; {of.source}."
+        yield f"Costs of {where}; {of.source}."
     else:
         yield f"{capitalised(of.source)}."
     same = {
@@ -104,13 +104,14 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
     hidden = [max(0, len(place.qualifies) - MOST_ROWS) for place in places]
     notes = left_out(sum(hidden), "row", MORE)
     if len(of.places) > len(places):
-        where = f"{MORE}; a coordinate picks one, as in `{_example(of)}`"
+        where = f"{MORE}; to pick one, add a coordinate, for example `{_example(of)}`"
         notes += left_out(len(of.places) - len(places), "place", where)
     if tables:
         is_shared = any(len(rank.candidates) > 1 for place in places for rank in place.ranks)
-        notes += ["Choices with one place were not told apart."] if is_shared else []
-        order = "from the nearest to the usual settings" if of.is_unpriced else "from the cheapest"
-        yield Listing(f"What qualifies, {order}", tables=tables, heads="at", notes=notes)
+        shared = "Choices with one place cost the same, or this run cannot distinguish them."
+        notes += [shared] if is_shared else []
+        order = "nearest to the default settings first" if of.is_unpriced else "cheapest first"
+        yield Listing(f"Qualified, {order}", tables=tables, heads="at", notes=notes)
 
 
 def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
@@ -215,7 +216,7 @@ def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
         and any(of.wanted.family.mitigations_of(one.coordinates)[threat].degree is Degree.PARTLY for one in found)
     ]
     notes = [
-        f"With `--threat {threat}=partly`, what does so on a condition counts; the condition stands beside it."
+        f"To accept mitigation on a condition, which is printed with the choice, use `--threat {threat}=partly`."
         for threat in partly
     ]
     return Listing("The nearest misses", said, notes=notes)
@@ -225,10 +226,10 @@ def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
     found = {typed_name(of, one, names): _reasons(one) for place in of.places for one in place.dropping}
     if of.wanted.on <= of.wanted.today:
         return None
-    title = f"What drops out by {of.wanted.on}"
+    title = f"No longer qualified on {of.wanted.on}"
     if not found:
-        what = "what" if of.is_unpriced else "what was measured and"
-        return Listing(title, [f"Nothing: {what} qualifies today qualifies on {of.wanted.on} too."])
+        which = "" if of.is_unpriced else " measured"
+        return Listing(title, [f"None: every{which} choice that qualifies today qualifies on {of.wanted.on} too."])
     said = [f"{name}: {why}" for name, why in [*found.items()][:MOST_ROWS]]
     return Listing(title, said, notes=left_out(len(found) - MOST_ROWS, "", MORE))
 
@@ -263,8 +264,8 @@ def contradictions(of: Answered) -> Sequence[Contradiction]:
 
 
 def _rule_words(rule: Rule) -> str:
-    read = "" if rule.checked else "; not read, known by what others quote"
-    ours = "; that it means these choices is our reading" if rule.ours else ""
+    read = "" if rule.checked else "; clause not read, known from quotations"
+    ours = "; applied to these choices by our reading" if rule.ours else ""
     return f"`{rule.id}`, {rule.clause}{read}{ours}"
 
 
@@ -272,12 +273,12 @@ def _rules(of: Answered) -> Listing | None:
     candidates = [*(one for place in of.places for one in all_of(place)), *of.unmeasured]
     reasons = [reason for one in candidates for reason in (*one.broken, *one.missing, *one.excepted)]
     said = dict.fromkeys(f"{reason.policy}: {_rule_words(reason.rule)}." for reason in reasons if reason.rule)
-    return Listing("The rules that are named", list(said)) if said else None
+    return Listing("Rules named above", list(said)) if said else None
 
 
 def _not_judged(wanted: Wanted) -> Listing | None:
     said = [line for policy in wanted.policies for line in _of_policy(policy)]
-    return Listing("What is not judged here", said) if said else None
+    return Listing("Requirements not judged here", said) if said else None
 
 
 def _of_policy(policy: Policy) -> Iterator[str]:
@@ -298,10 +299,10 @@ def _notes(of: Answered, names: Sequence[str]) -> Iterator[str]:
     left = [typed_name(of, one, names) for one in qualify if not one.unmeasured]
     if left and of.is_of_run:
         some = enumeration(few(left, MOST_NAMES))
-        yield f"Not in the run, and would qualify: {some}; without `--run`, what matters is measured."
+        yield f"Not in the run, but would qualify: {some}. To measure them, leave out `--run`."
     elif left:
         yield (
-            f"Not measured: {more(len(left), 'cell')} that would qualify, further from the usual settings;"
-            " a coordinate that is given makes room for them, and so does `--for`."
+            f"Not measured: {more(len(left), 'cell')} that would qualify, further from the default settings. To measure"
+            " them, add a coordinate or a longer `--for`."
         )
-    yield "A verdict is of the choice and its settings, by these rules; it is no audit."
+    yield "The rules judge the choice and its settings; they are not an audit."

@@ -124,15 +124,15 @@ def told_apart(rows: Sequence[TollRow], names: Names) -> list[str]:
         alike.setdefault((names.cell(row), names.over(row)), []).append(row)
     found: dict[int, str] = {}
     for same in alike.values():
-        said = [f"{row.cost}; {percent(row.threshold)} is the threshold" for row in same]
+        said = [f"{row.cost}, {percent(row.threshold)} threshold" for row in same]
         if len(set(said)) < len(same):
-            said = [f"{words}; as {_studies(row)} asks" for words, row in zip(said, same, strict=True)]
+            said = [f"{words}, in {_studies(row)}" for words, row in zip(said, same, strict=True)]
         # Studies of one name, of which one was changed.
         counts = Counter(said)
         numbers: Counter[str] = Counter()
         for row, words in zip(same, said, strict=True):
             numbers[words] += 1
-            way = f", way {numbers[words]} of {counts[words]}" if counts[words] > 1 else ""
+            way = f", version {numbers[words]} of {counts[words]}" if counts[words] > 1 else ""
             found[id(row)] = f"; {words}{way}" if len(same) > 1 else ""
     return [found[id(row)] for row in rows]
 

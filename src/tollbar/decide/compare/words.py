@@ -102,36 +102,34 @@ def headline(gathered: Gathered) -> str:
     """Return the number of tolls, runs and machines, and the number of tolls on which the machines agree."""
     runs, machines = counted(len(gathered.runs), "run"), counted(len(gathered.machines), "machine")
     if not gathered.rows:
-        return f"No toll can be told of {runs} on {machines}: below is why."
+        return f"{runs} on {machines} have no toll to compare; the reasons are below."
     said = f"{counted(len(gathered.rows), 'toll')} of {runs} on {machines}"
     several = sum(len(row.verdicts) > 1 for row in gathered.rows)
     differ = sum(row.machines_differ for row in gathered.rows)
     contradict = sum(row.runs_differ for row in gathered.rows)
-    among = f"; of {several:,} that are decided on more than one machine, {differ:,} come out differently"
-    apart = f"; of {contradict:,}, runs of one machine contradict one another" if contradict else ""
+    among = f"; machines disagree on {differ:,} of the {several:,} decided on more than one machine"
+    apart = f"; runs of one machine contradict each other on {contradict:,}" if contradict else ""
     return f"{said}{among if several else ': none is decided on more than one machine'}{apart}."
 
 
 def how(gathered: Gathered) -> Iterator[str]:
     """Yield the definition of a ratio here, and its limits."""
     if made_up := sum("simulated" in machine.fingerprint.model_dump() for machine in gathered.machines):
-        yield f"Simulated: {counted(made_up, 'machine')} made up on another, and nothing of it is a network's."
+        yield f"Simulated: {counted(made_up, 'machine')} in namespaces of another machine, without a real network."
     if gathered.rows:
         tolls = [toll for row in gathered.rows for place in row.places.values() for toll in place.ratios]
-        marked = f"; where `{NOISY_MARK}` stands, noisy, because the core was quiet in too few blocks or was not probed"
+        marked = f" `{NOISY_MARK}` marks noisy ratios: the core was quiet in too few blocks, or was not probed."
         yield (
-            "A ratio is the CPU time of a choice over that of its baseline, all else alike, as its own run was judged:"
-            f" in quiet moments{marked * any(toll.is_noisy for toll in tolls)}. Ratios of machines stand side"
-            " by side and are not averaged; times of two machines are not compared, and there is no rank among"
-            " machines."
+            "A ratio is the quiet CPU time of a choice over that of its baseline, everything else equal, as judged in"
+            f" its own run.{marked * any(toll.is_noisy for toll in tolls)} Ratios of machines are next to each other"
+            " and not averaged; times of two machines are not compared, and machines are not ranked."
         )
     if any(len(place.ratios) > 1 for row in gathered.rows for place in row.places.values()):
         yield (
             "Several runs of one machine are combined by random effects: the ratio and its interval are those of all"
-            " runs, and the range of the runs' own ratios is next to them. The verdict is on the combined interval, by"
-            f" the studies' threshold and the noise of all runs' A/A pairs; `{DIFFERS}` where decided runs contradict"
-            " one"
-            " another."
+            " runs, and the range of the runs' own ratios is next to them. The verdict judges the combined interval by"
+            f" the studies' threshold and the noise of all runs' A/A pairs; `{DIFFERS}` means that decided runs"
+            " contradict each other."
         )
 
 
@@ -152,7 +150,8 @@ def _toll_listings(rows: Sequence[TollRow], machines: Sequence[int]) -> Iterator
     for family, some in by_family(rows).items():
         names = Names.of(family, some)
         apart = told_apart(some, names)
-        columns = (*row_names("choice"), Column("over", names=True), *texts(*(f"machine {n + 1}" for n in machines)))
+        heads = [f"machine {n + 1}" for n in machines]
+        columns = (*row_names("choice"), Column("baseline", names=True), *texts(*heads))
         yield Listing(
             title(family),
             tables=[
@@ -193,27 +192,25 @@ def _cells(row: TollRow, machines: Sequence[int]) -> Iterator[TableCell]:
 def _pattern_listings(gathered: Gathered) -> Iterator[Listing]:
     found = gathered.patterns
     if found.shuffles:
-        told = [
-            "A pattern and not a cause: whatever else these processors have in common goes with the verdict as well."
-        ]
+        told = ["A pattern is not a cause: other properties that these processors share go with the verdict too."]
         yield Listing(
             "Flags that go with a verdict",
-            [_pattern(one) for one in found.told] or ["No flag goes with verdicts oftener than chance alone gives."],
+            [_pattern(one) for one in found.told] or ["No flag goes with verdicts more often than by chance."],
             notes=[*(told if found.told else []), *_shuffled(found)],
         )
 
 
 def _shuffled(found: Patterns) -> Iterator[str]:
     """Yield the number of patterns that chance gives, next to the number found."""
-    of = "all ways" if found.shuffles < MOST_SHUFFLES else f"{found.shuffles:,} ways"
+    of = "all" if found.shuffles < MOST_SHUFFLES else f"{found.shuffles:,}"
     yield (
-        f"A flag separates the verdicts of {counted(found.tolls, 'toll')}. Dealt out by chance among the processors, in"
-        f" {of}, flags separate {found.usual:g} in half of the cases, and at most {found.most:,} in {percent(0.95)}."
+        f"Flags separate the verdicts of {counted(found.tolls, 'toll')}. In {of} random assignments of flags to"
+        f" processors, the median is {found.usual:g} tolls, and {percent(0.95)} have at most {found.most:,}."
     )
     if found.not_told:
         yield (
-            f"{counted(found.not_told, 'pattern')} not shown: {percent(BY_CHANCE)} of these ways or more give some flag"
-            " as many tolls. Fewer than seven processors are too few to show any."
+            f"{counted(found.not_told, 'pattern')} not shown: {percent(BY_CHANCE)} or more of these assignments give"
+            " some flag the same number of tolls. Fewer than seven processors are too few to show any."
         )
 
 
@@ -228,7 +225,8 @@ def _pattern(one: Pattern) -> str:
     have, lack = (counted(number, "processor") for number in one.processors)
     return (
         f"{one.have} on processors with {flags} (at least {have}), {one.lack} without (at least {lack}):"
-        f" {'; '.join([*shown, *rest])}. {percent_of(one.by_chance)} of shuffles give some flag as many tolls."
+        f" {'; '.join([*shown, *rest])}. {percent_of(one.by_chance)} of random assignments give some flag this many"
+        " tolls."
     )
 
 
@@ -284,14 +282,14 @@ def _link(page: Path, to: Path) -> str:
 
 
 def _refused_listings(gathered: Gathered) -> Iterator[Listing]:
-    rows = [[TableCell(one.name, small=one.reason), TableCell("the run")] for one in gathered.unusable]
+    rows = [[TableCell(one.name, small=one.reason), TableCell("whole run")] for one in gathered.unusable]
     rows += [
         [TableCell(run.name, small=refusal_words(one)), TableCell(one.study.name)]
         for run in gathered.runs
         for one in run.refused
     ]
     if rows:
-        columns = (*row_names("run"), *texts("what"))
+        columns = (*row_names("run"), *texts("refused part"))
         yield Listing("Refused", tables=[Table("", columns, rows)])
 
 
@@ -300,12 +298,12 @@ def refusal_words(refused: Refused) -> str:
     study = refused.study
     if refused.doubt is Doubt.NOISE:
         return (
-            f"what was measured twice differed by {apart_words(study.noise_floor or 1.0)}, and"
-            f" {percent(study.threshold)} is the threshold"
+            f"A/A pairs differed by {apart_words(study.noise_floor or 1.0)}, more than the"
+            f" {percent(study.threshold)} threshold"
         )
     if refused.doubt is Doubt.NEVER_QUIET:
-        return "never a quiet moment: no cell's core was quiet in blocks enough"
+        return "never quiet: the core of no cell was quiet in enough blocks"
     if refused.doubt is Doubt.ELSEWHERE:
-        return f"parts of it ran on other machines: {refused.elsewhere}; a column is one machine"
+        return f"parts of it ran on other machines ({refused.elsewhere}), but a column is one machine"
     wrong = enumeration([f"“{says}”" for says in study.wrong_claims])
     return f"the run's self-test failed: {wrong}" if wrong else "the run's self-test failed"

@@ -39,7 +39,7 @@ class CostForm(Form):
     noisy: Annotated[bool | None, of("toll.ratio.is_noisy")]
     """Whether the core was quiet in too few blocks, so that all samples count; null where there is no ratio."""
     verdict: Annotated[str, of("toll.verdict")]
-    """`costs`, `saves`, `free`, `unclear` (not told apart) or `not measured`, as of a toll."""
+    """`costs`, `saves`, `free`, `unclear` (the run cannot distinguish the two) or `not measured`, as of a toll."""
     reason: Annotated[str | None, of("toll.reason")]
     """Why there is no ratio."""
 
@@ -64,7 +64,7 @@ class UseForm(Form):
     mitigates: Annotated[dict[str, str], of(lambda priced: _mitigates(priced))]
     """Of each threat of the family: `yes`, `partly` or `no`; empty for a choice that no lab measures."""
     replacements: Annotated[list[Values], of(lambda priced: [one.coordinates for one in priced.replacements])]
-    """The cheapest that was measured of what meets the policies, with what was not told apart from it."""
+    """Cheapest measured choices that meet the policies, or that the run cannot distinguish from the cheapest."""
     own: Annotated[Values | None, of("own.coordinates")]
     """The asset's own cell that these are set beside: all it leaves open is the same in both; null: there is none."""
     qualifying: list[str]

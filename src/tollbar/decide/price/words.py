@@ -26,11 +26,11 @@ MOST_PLACES = 1
 MOST_REPLACEMENTS = 3
 TITLES = {
     Ruling.BREAKS: "Breaks a policy",
-    Ruling.CANNOT_SAY: "Cannot be said",
+    Ruling.CANNOT_SAY: "Undecided",
     Ruling.MEETS: "Meets every policy that has a rule on it",
 }
-COLUMNS = (*row_names("asset"), *numbers("assets"), *texts("is", leaves=1), *texts("standing", leaves=2))
-OF_COST = (*texts("replaced by"), *numbers("× its cost"))
+COLUMNS = (*row_names("asset"), *numbers("assets"), *texts("known as", leaves=1), *texts("standing", leaves=2))
+OF_COST = (*texts("replacement"), *numbers("cost ratio"))
 
 
 def brief(pricing: Pricing) -> Brief:
@@ -38,9 +38,9 @@ def brief(pricing: Pricing) -> Brief:
     inventory = pricing.inventory
     named = [one.name for one in pricing.policies]
     of = inventory.of or inventory.path.name
-    to_go = f"What of the cryptography of {of} is to be replaced under {enumeration(named)}, and what does that cost?"
+    to_go = f"Which cryptography of {of} must be replaced under {enumeration(named)}, and at what cost?"
     return Brief(
-        question=to_go if named else f"What is the cryptography of {of}, and what is its standing?",
+        question=to_go if named else f"Which cryptography does {of} have, and in which standing?",
         headline=_headline(pricing),
         how=tuple(_how(pricing)),
         listings=tuple(_listings(pricing)),
@@ -52,32 +52,33 @@ def _headline(pricing: Pricing) -> str:
     total = len(pricing.inventory.assets)
     if not total:
         others = counted(pricing.inventory.others, "component")
-        return f"No cryptographic asset among {others}: was the inventory made with cryptography in it?"
+        return f"The inventory has no cryptographic asset among {others}: make it with a tool that lists cryptography."
     in_rows = f"{counted(total, 'asset')} in {counted(len(pricing.lines), 'row')}"
-    mapped = f"{pricing.mapped:,} {'is' if pricing.mapped == 1 else 'are'} known here with all that a choice needs"
+    mapped = f"{pricing.mapped:,} {'has' if pricing.mapped == 1 else 'have'} a known algorithm and all its parameters"
     of_bad = pricing.bad_unrefused
     bad = f"; {of_bad:,} more {'is' if of_bad == 1 else 'are'} broken or disallowed by standing" if of_bad else ""
     if not pricing.policies:
-        return f"{in_rows}, no policy was named{bad.replace(' more', '')}; {mapped}."
+        return f"{in_rows}, judged by no policy{bad.replace(' more', '')}; {mapped}."
     breaks, meets, unsaid = (pricing.count(one) for one in (Ruling.BREAKS, Ruling.MEETS, Ruling.CANNOT_SAY))
-    of_all = f"{meets:,} {'meets' if meets == 1 else 'meet'} each that has a rule on it"
+    of_all = f"{meets:,} {'meets' if meets == 1 else 'meet'} every policy that has a rule on it"
     broken = f"{breaks:,} {'breaks' if breaks == 1 else 'break'} a policy"
-    return f"{in_rows}: {broken}, {of_all}, of {unsaid:,} it cannot be said{bad}; {mapped}."
+    undecided = f"{unsaid:,} {'is' if unsaid == 1 else 'are'} undecided"
+    return f"{in_rows}: {broken}, {of_all}, {undecided}{bad}; {mapped}."
 
 
 def _how(pricing: Pricing) -> Iterator[str]:
     if pricing.policies:
-        yield f"Judged as on {pricing.on}."
+        yield f"Judged by the rules in force on {pricing.on}."
     for policy, rule in pricing.of_providers:
         yield (
-            "No provider is named in an inventory: each asset is judged as by one that the policies govern. Of others"
-            f" {policy} ({rule.id}) cannot say: {rule.cannot_say}."
+            "An inventory names no provider, so each asset is judged as if a governed one performed it. For other"
+            f" providers {policy} ({rule.id}) is undecided: {rule.cannot_say}."
         )
     if pricing.runs:
         runs = enumeration([run.name for run in pricing.runs])
         yield (
-            "What replaces an asset is the cheapest that meets the policies, of what was measured; what was not told"
-            f" apart stands with it. × 0.50 is half of the asset's CPU time, as measured in {runs}."
+            "The replacement is the cheapest measured choice that meets the policies, with those of the same cost or"
+            f" that the run cannot distinguish. × 0.50 is half of the asset's CPU time, as measured in {runs}."
         )
 
 
@@ -89,7 +90,7 @@ def _listings(pricing: Pricing) -> Iterator[Listing]:
     if rules:
         left = len(rules) - MOST_RULES
         notes = [f"{more(left, 'rule')} in the JSON document."] if left > 0 else []
-        yield Listing("Which rules are broken", sentences=rules[:MOST_RULES], notes=notes)
+        yield Listing("Broken rules", sentences=rules[:MOST_RULES], notes=notes)
     if pricing.contradictions:
         said = [
             f"{family.name}: {one.policy} ({one.rule.clause}) and {one.other_policy} ({one.other_rule.clause}): nothing"
@@ -226,7 +227,8 @@ def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | No
     said = [f"{place}: {_ratio(one)}, {_told(one)}" for place, one in zip(places, (cost, *others), strict=True)]
     if priced.own and priced.open:
         # The asset does not give all of these settings.
-        said.append(f"beside {place_of(family, priced.own.coordinates, _differing(priced.own.coordinates, priced))}")
+        own = place_of(family, priced.own.coordinates, _differing(priced.own.coordinates, priced))
+        said.append(f"compared with {own}")
     return "; ".join(said)
 
 
@@ -243,7 +245,7 @@ TOLD = {
     Verdict.COSTS: "costs more",
     Verdict.SAVES: "costs less",
     Verdict.FREE: "costs the same within the threshold",
-    Verdict.UNCLEAR: "not told apart",
+    Verdict.UNCLEAR: "this run cannot distinguish the two",
     Verdict.NOT_MEASURED: "not measured",
 }
 
@@ -258,17 +260,16 @@ def _times(toll: Toll) -> str:
 
 def _notes(pricing: Pricing) -> Iterator[str]:
     if not pricing.policies:
-        yield "`--policy NAME` says what must go, and what replaces it; `docs/policies.md` lists them."
+        yield "To see which assets must be replaced, add `--policy NAME`; `docs/policies.md` lists the policies."
     elif not pricing.runs and pricing.count(Ruling.BREAKS):
-        yield "Nothing was measured: `--run RUN` prices it by a run, `--for 20s` by measuring now."
+        yield "No cost was measured. Take costs from a run with `--run RUN`, or measure now with `--for 20s`."
     if any(line.reason and line.uses for line in pricing.lines):
-        yield "Of an asset with a missing fact the best choice that it may be is judged: even that breaks a policy."
+        yield "If an asset lacks a fact, its best possible choice is judged; here even that breaks a policy."
     if pricing.inventory.others:
         others = pricing.inventory.others
-        verbs = ("is no cryptographic asset", "is") if others == 1 else ("are no cryptographic assets", "are")
-        yield f"{counted(others, 'component')} that {verbs[0]} {verbs[1]} not judged."
+        yield f"Not judged, because not cryptographic: {counted(others, 'component')}."
     if pricing.inventory.unread:
         places = enumeration([f"`{one}`" for one in pricing.inventory.unread])
-        yield f"Cryptographic assets in {places} are not read: they are no part of what the inventory is of."
+        yield f"Cryptographic assets in {places} are not read: they do not belong to the product of the inventory."
     if any(line.kind == "certificate" for line in pricing.lines):
-        yield "A certificate is judged by its own key; what signed it has a row of its own, where the inventory has it."
+        yield "A certificate is judged by its own key; its issuer's key has its own row if the inventory lists it."

@@ -44,7 +44,7 @@ class SwapForm(Form):
     saves: Annotated[Cores, of("saved")]
     """below nought where it costs more"""
     verdict: str
-    """`saves`, `costs`, `free` or `unclear` (not told apart), as of a toll"""
+    """`saves`, `costs`, `free` or `unclear` (the run cannot distinguish the two), as of a toll"""
     ruling: Annotated[str, of(lambda swap: _ruling(swap.judged))]
     """`meets`, `breaks` or `cannot say`"""
     reasons: Annotated[list[str], of(lambda swap: _reasons(swap.judged))]
@@ -118,7 +118,7 @@ class SizeDocument(Document):
     """by its low end"""
     terms: Annotated[list[TermForm], of("sized.terms")]
     """those that were measured, each with its `cells`, and `swaps`: those that save, by the near end of their interval,
-    then those that make no difference, are not told apart, and cost more"""
+    then those that cost the same, are unclear, and cost more"""
     missing: Annotated[dict[str, str], of("sized.missing")]
     """terms without a cost, each with the reason or the nearest measured row"""
     ask: Annotated[list[str], of(lambda answer: questions(answer.sized))]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from tollbar.analysis import Verdict
 from tollbar.catalog.policies import Ruling
 from tollbar.core.stats import Interval, Moments
-from tollbar.core.words import capitalised, counted, enumeration, more
+from tollbar.core.words import counted, enumeration, more
 from tollbar.decide.shared import excepted_words, reason_words
 from tollbar.decide.size.checked import Checked, CheckedTerm
 from tollbar.decide.size.mix import load_words
@@ -26,14 +26,14 @@ from tollbar.study import is_paced
 # Swaps beyond these hide the rest; the JSON document has all.
 MOST_SWAPS = 12
 _SWAPS_ORDER = (
-    "Swaps that save come first, by the end of their interval that is nearer to nought; swaps that are not told apart"
-    " keep the order of their study."
+    "Swaps that save come first, by the end of their interval that is nearer to zero; swaps that the run cannot"
+    " distinguish keep the order of their study."
 )
 _TOLD = {
     Verdict.SAVES: "saves",
     Verdict.COSTS: "costs more",
-    Verdict.FREE: "no difference that matters",
-    Verdict.UNCLEAR: "not told apart",
+    Verdict.FREE: "costs the same",
+    Verdict.UNCLEAR: "cannot tell",
 }
 
 
@@ -84,13 +84,13 @@ def _headline(sized: Sized) -> str:
         missing = enumeration([f"`{name}`" for name in sized.missing])
         have = "has" if len(sized.missing) == 1 else "have"
         return f"The number of cores is not known, because {missing} {have} no cost: the commands below measure it."
-    said = f"{cores_words(cores.estimate)} {_ends(cores)} at {percent(sized.mix.utilisation)} of their time"
+    said = f"{cores_words(cores.estimate)} {_ends(cores)}, each {percent(sized.mix.utilisation)} busy"
     most, least = sized.machines(cores.high), sized.machines(cores.low)
     if most is None:
         return f"{said}."
     of = f"{counted(most, 'machine')} of {counted(sized.mix.cores_each or 0, 'core')}"
     spare = f", {sized.mix.survive} of which may fail" if sized.mix.survive else ""
-    other = f"; by the interval's low end {least} would do" if least != most else ""
+    other = f"; {least} at the interval's low end" if least != most else ""
     return f"{said}: {of}{spare}{other}."
 
 
@@ -101,9 +101,9 @@ def _measured(checked: Checked | None) -> Iterator[str]:
         return
     found, predicted = total.sides.in_rounds, total.predicted
     meet = found.low <= predicted.high and predicted.low <= found.high
-    told = "not told apart" if meet else "size by the larger"
+    told = "the two intervals overlap" if meet else "size by the larger"
     ratio = f"{found.estimate / predicted.estimate:.2f}"
-    yield f"Under a load, what was run took × {ratio} of what is predicted, both {found.moments}: {told}."
+    yield f"Measured under load, the mix used × {ratio} of the predicted CPU time, both {found.moments}: {told}."
 
 
 def _how(sized: Sized) -> Iterator[str]:
@@ -115,11 +115,10 @@ def _how(sized: Sized) -> Iterator[str]:
     told = [sized.cores] if sized.cores else [one.cores for one in sized.terms]
     moments = max((one.moments for one in told), key=[*Moments].index)
     with_client = [f"`{one.term.name}`" for one in sized.terms if _has_client(one)]
-    client = f", of {enumeration(with_client)} with the client's" if with_client else ""
+    client = f" and for {enumeration(with_client)} of the client" if with_client else ""
     yield (
-        "Cores are rates times CPU time per operation, over the share of their time that is to be used; CPU time of all"
-        f" that take part on the server's side{client}, {moments}, as measured in {runs};"
-        f" {percent(confidence)} intervals."
+        "Cores = rate × CPU time per operation ÷ the share of a core to be used. CPU time is that of all processes on"
+        f" the server's side{client}, {moments}, measured in {runs}; {percent(confidence)} intervals."
     )
     if sized.cores is not None and len(sources) > 1:
         freedom = sized.cores.freedom
@@ -134,25 +133,25 @@ def _has_client(one: SizedTerm) -> bool:
 
 def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
     if sized.missing:
-        yield Listing("To measure what is missing", [f"`{one}`" for one in questions(sized)])
+        yield Listing("To measure the missing costs", [f"`{one}`" for one in questions(sized)])
     if sized.terms:
         terms = [_terms(sized)]
-        yield Listing("What each term takes", tables=terms, notes=_marks(terms))
+        yield Listing("Cores of each term", tables=terms, notes=_marks(terms))
     swaps = in_order(one for term in sized.terms for one in term.swaps)
     if swaps:
         left = len(swaps) - MOST_SWAPS
         tables = [_swaps(sized, swaps[:MOST_SWAPS])]
         notes = [_SWAPS_ORDER, *([f"{more(left)} in the JSON document."] if left > 0 else [])]
-        yield Listing("What swapping one choice would save", tables=tables, notes=[*notes, *_marks(tables)])
+        yield Listing("Cores saved by swapping one choice", tables=tables, notes=[*notes, *_marks(tables)])
     if checked is not None:
         yield Listing(
             "Predicted and measured",
             tables=[_checked(checked)],
             notes=[
-                "Cores that are wholly busy, at the mix's rates. Each term was asked for by itself, by a load client on"
-                f" a core of its own, with arrivals that keep the server's core {percent(sized.mix.utilisation)} busy;"
-                " the server's CPU time, in rounds of the same moments as what is predicted, quiet unless a term"
-                f" says otherwise, and of all moments in throughput phases, in {checked.run.name}.",
+                "Cores at full utilisation, at the mix's rates. Each term was loaded alone by a client on its own core,"
+                f" with arrivals that keep the server's core {percent(sized.mix.utilisation)} busy. *Measured* is the"
+                " server's CPU time in rounds, quiet unless a term says otherwise; *in throughput phases* counts all"
+                f" samples ({checked.run.name}).",
             ],
         )
 
@@ -198,7 +197,7 @@ def _made_of(one: SizedTerm) -> Iterator[str]:
 def _swaps(sized: Sized, swaps: Sequence[Swap]) -> Table:
     policy = texts("policies") if sized.mix.policies else ()
     columns = (
-        *row_names("term", "with"),
+        *row_names("term", "swap to"),
         *numbers("saves", "interval"),
         *texts("verdict"),
         *texts("standing", leaves=1),
@@ -221,8 +220,8 @@ def _swaps(sized: Sized, swaps: Sequence[Swap]) -> Table:
 
 def _ruling(one: Swap) -> str:
     if not one.judged.judged:
-        return "no rule on it"
-    return {Ruling.BREAKS: "refused"}.get(one.judged.ruling, one.judged.ruling.value)
+        return "no rule"
+    return one.judged.ruling.words
 
 
 def _checked(checked: Checked) -> Table:
@@ -257,24 +256,24 @@ def _notes(sized: Sized) -> Iterator[str]:
     served = [one.term.name for one in sized.terms if one.memory_bytes is None]
     if served:
         yield (
-            f"Memory is not known of {enumeration([f'`{name}`' for name in served])}: how much a server's grows with"
-            " each operation that is under way was not measured."
+            f"The memory of {enumeration([f'`{name}`' for name in served])} is not known: the growth of a server's"
+            " memory with each operation in flight was not measured."
         )
     yield from _unjudged(sized)
     if sized.terms and not sized.missing:
-        yield "Where terms are performed by one process they share its caches, which is not in the sum."
+        yield "Terms that run in one process share its caches; the sum does not include this effect."
     load = " ".join(load_words(sized.mix.utilisation))
     others = [one for one in sized.terms if not one.is_at_load]
     busy = [one.term.name for one in others if not _is_paced(one)]
     if busy:
         yield (
-            f"By costs of servers that always had the next request: {enumeration([f'`{name}`' for name in busy])}."
-            " A server that is idle between requests is woken for each, and one of some microseconds may take twice as"
-            f" long: `{load}` in the question measures that."
+            f"The servers of {enumeration([f'`{name}`' for name in busy])} were measured without idle time. A server"
+            " that waits between requests is woken for each, which may double the cost of a request of some"
+            f" microseconds. Add `{load}` to the question to measure that."
         )
     paced = [f"`{one.term.name}` ({enumeration([*_loads(one)])})" for one in others if _is_paced(one)]
     if paced:
-        yield f"By costs under another load than the mix's (that is `{load}` in a question): {enumeration(paced)}."
+        yield f"Measured under another load than the mix's `{load}`: {enumeration(paced)}."
 
 
 def _unjudged(sized: Sized) -> Iterator[str]:
@@ -287,7 +286,7 @@ def _unjudged(sized: Sized) -> Iterator[str]:
     for one in sized.terms:
         if one.judged.judged and one.judged.ruling is Ruling.CANNOT_SAY:
             why = enumeration([reason_words(reason) for reason in one.judged.missing])
-            yield f"Whether `{one.term.name}` meets the policies cannot be said: {why}."
+            yield f"It is undecided whether `{one.term.name}` meets the policies: {why}."
         yield from (f"`{one.term.name}` is {excepted_words(reason)}." for reason in one.judged.excepted)
         advice = [reason.rule.clause for reason in one.judged.advice if reason.rule]
         if advice:
@@ -311,8 +310,8 @@ def _warnings(sized: Sized) -> Iterator[str]:
     for one in sized.terms:
         if one.judged.ruling is Ruling.BREAKS:
             broken = enumeration([reason_words(reason) for reason in one.judged.broken])
-            yield capitalised(f"`{one.term.name}` itself is refused: {broken}")
+            yield f"`{one.term.name}` breaks the policies: {broken}"
         if one.cores.is_bounded and one.cores.low <= 0:
-            yield f"The interval of `{one.term.name}` reaches nought or below: ask again for longer (`--for`)"
+            yield f"The interval of `{one.term.name}` reaches zero or below; measure longer with `--for`"
     if sized.cores is not None and not sized.cores.is_bounded:
-        yield "Some term has too few blocks for an interval: ask again for longer (`--for`)"
+        yield "A term has too few blocks for an interval; measure longer with `--for`"

@@ -35,7 +35,7 @@ def tune_answer(found: Tuning) -> Brief:
     """Return the answer about a tuning."""
     asked = found.asked
     names = enumeration([f"`{policy.name}`" for policy in asked.wanted.policies])
-    tables = [_table(asked, "meets" if found.unsaid else "", found.tuned), _table(asked, "cannot say", found.unsaid)]
+    tables = [_table(asked, "met" if found.unsaid else "", found.tuned), _table(asked, "undecided", found.unsaid)]
     return Brief(
         f"Which password hash takes at most {_time(asked.within_s)}, {_at_once(asked)}, and meets {names}?",
         _headline(found),
@@ -78,15 +78,15 @@ def _headline(found: Tuning) -> str:
             f"{figure_words(rate)} guesses" if len(found.tuned) == 1 else f"the fewest guesses, {figure_words(rate)}"
         )
         card = first.guesses.card.title
-        said = f"{took}, and leaves an attacker {guesses} a second on a {card}, by what was published"
+        said = f"{took}, and leaves an attacker {guesses} a second on a {card}, by published rates"
         other = _first_by_memory(found)
         # Compare by memory only if the first is bounded by memory too.
         if other is not None and other is not first and first.guesses.by_memory:
-            return f"{said}; by memory bandwidth {other.choice.title} leaves the fewest."
+            return f"{said}; by memory bandwidth, {other.choice.title} leaves the fewest."
         return f"{said}."
-    said = f"Nothing is found that meets them within {_time(asked.within_s)}"
+    said = f"No password hash meets them within {_time(asked.within_s)}"
     if found.unsaid:
-        return f"{said}; of {enumeration([one.choice.title for one in found.unsaid])} it cannot be said."
+        return f"{said}; {enumeration([one.choice.title for one in found.unsaid])} may: facts are missing."
     if found.nearest and found.nearest.measured:
         one = found.nearest
         took_s = found.nearest.measured.elapsed.median_s
@@ -107,23 +107,24 @@ def _how(found: Tuning) -> Iterator[str]:
     asked = found.asked
     cores, memory = asked.limits.cores, asked.limits.memory
     waits = ", so each waits for others" if asked.at_once > cores.amount else ""
+    under_way = "one runs" if asked.at_once == 1 else f"{asked.at_once} run at once"
     yield (
-        f"The time is elapsed time of one hash while {asked.at_once} are under way on {figure_cores(cores.amount)}"
-        f" ({cores.by}){waits}: the median. What is proposed was found first and then measured again, and the second"
-        " time is printed."
+        f"Times are the median elapsed time of one hash while {under_way} on {figure_cores(cores.amount)}"
+        f" ({cores.by}){waits}, measured again after the search."
     )
+    together = "The hash" if asked.at_once == 1 else "All hashes together"
     if asked.memory_by == memory.by:
-        yield f"All at once may take {units.show_bytes(memory.amount)} ({memory.by})."
+        yield f"{together} may use {units.show_bytes(memory.amount)} of memory ({memory.by})."
     else:
         yield (
-            f"All at once may take {units.show_bytes(asked.memory_bytes)}, {asked.memory_by}, of"
+            f"{together} may use {units.show_bytes(asked.memory_bytes)} of memory ({asked.memory_by}) of"
             f" {units.show_bytes(memory.amount)} ({memory.by})."
         )
     card = attackers().card[asked.card]
     if found.tuned or found.unsaid:
         yield (
-            f"Guesses a second are those of a {card.title}: as published, scaled by the work; and what its memory could"
-            f" feed, {card.bytes_per_second / 1e9:,.0f} GB a second, were that the only limit."
+            f"Guesses a second are for a {card.title}: the published rate, scaled by the work; and the limit of its"
+            f" memory bandwidth, {card.bytes_per_second / 1e9:,.0f} GB a second."
         )
 
 
@@ -134,11 +135,11 @@ def figure_cores(cores: float) -> str:
 
 def _listings(found: Tuning, tables: Sequence[Table]) -> Iterator[Listing]:
     tuned = [*found.tuned, *found.unsaid]
-    missed = Listing("What is found with no parameters", [_missed(found.asked, one) for one in found.missed])
+    missed = Listing("Hashes without suitable parameters", [_missed(found.asked, one) for one in found.missed])
     if not tuned:
         yield missed
         return
-    yield Listing("From what an attacker gets least of, as published", tables=tables, heads="the policies")
+    yield Listing("Parameters, fewest published guesses first", tables=tables, heads="policies")
     if found.missed:
         yield missed
     yield Listing(
@@ -146,9 +147,9 @@ def _listings(found: Tuning, tables: Sequence[Table]) -> Iterator[Listing]:
         tables=[
             Table(
                 one.choice.title,
-                (*row_names("where"), Column("what")),
+                (*row_names("where"), Column("setting")),
                 [
-                    [TableCell(place), TableCell(f"`{text}`" if text else "has no such hash")]
+                    [TableCell(place), TableCell(f"`{text}`" if text else "not supported")]
                     for place, text in pasted(one.choice.name, one.measured.parameters).items()
                 ],
             )
@@ -156,17 +157,17 @@ def _listings(found: Tuning, tables: Sequence[Table]) -> Iterator[Listing]:
         ],
         heads="hash",
         notes=[
-            "It was measured with the code that is named above; where another performs it, such as Bouncy Castle in"
-            " Spring and Keycloak, it takes another time."
+            "Times are those of the library named above. Another implementation, for example Bouncy Castle in Spring"
+            " and Keycloak, has other times."
         ],
     )
     rates = [(one, one.guesses.rate) for one in tuned if one.guesses.rate]
     yield Listing(
-        "What was published",
+        "Published rates",
         tables=[
             Table(
                 "",
-                (*row_names("hash"), Column("guesses/s", True), Column("with"), Column("tool", leaves=1)),
+                (*row_names("hash"), Column("guesses/s", True), Column("parameters"), Column("tool", leaves=1)),
                 [_published(found.asked, one, rate) for one, rate in rates],
             )
         ],
@@ -187,11 +188,11 @@ def _table(asked: Asked, caption: str, tuned: Sequence[Tuned]) -> Table:
     columns = (
         *row_names("hash"),
         Column("parameters", names=True),
-        Column("one takes", True),
+        Column("median time", True),
         Column("95 % within", True, leaves=2),
-        Column("memory of all", True, leaves=3),
+        Column("memory, all", True, leaves=3),
         Column("guesses/s, published", True),
-        Column("by memory", True),
+        Column("guesses/s, by memory", True),
     )
     return Table(caption, columns, [_row(asked, one) for one in tuned])
 
@@ -219,12 +220,12 @@ def _remarks(asked: Asked, one: Tuned) -> Iterator[str]:
     yield from map(excepted_words, one.candidate.excepted)
     yield from (f"advice not followed: {reason_words(reason)}" for reason in one.candidate.advice)
     if one.guesses.published is None:
-        yield "no rate of guessing it was found"
+        yield "no published rate of guesses"
     if one.guesses.by_memory is None:
-        yield "a guess needs no memory to speak of"
+        yield "memory does not limit guesses"
     if not one.is_near:
         if one.measured.elapsed.median_s < (1 - NEAR) * asked.within_s:
-            yield f"{percent_of(1 - one.measured.elapsed.median_s / asked.within_s)} less than may be"
+            yield f"{percent_of(1 - one.measured.elapsed.median_s / asked.within_s)} below the limit"
         if one.beyond:
             yield _took(asked, one.beyond)
         elif one.choice.name == "bcrypt":
@@ -240,23 +241,23 @@ def _missed(asked: Asked, one: Missed) -> str:
     name = one.choice.title
     if one.reason:
         return f"{name}: {one.reason}"
-    least = "the least that is not refused"
+    least = "the cheapest allowed parameters"
     if one.measured:
         times = units.show_ratio(one.measured.elapsed.median_s / asked.within_s)
         words = parameter_words(asked.family, one.measured.parameters)
-        return f"{name}: {least}, {words}, takes {_time(one.measured.elapsed.median_s)}, ×\u00a0{times} of what may be."
+        return f"{name}: {least}, {words}, take {_time(one.measured.elapsed.median_s)}, {times} times the limit."
     if one.needs_bytes:
         needs, most = units.show_bytes(one.needs_bytes), units.show_bytes(asked.memory_bytes)
-        return f"{name}: {least} takes {needs} of memory, {_at_once(asked)}, and {most} may be taken."
+        return f"{name}: {least} need {needs} of memory, {_at_once(asked)}; the limit is {most}."
     broken = [reason_words(reason) for reason in one.candidate.broken] if one.candidate else []
-    return f"{name}: {'; '.join(broken) or 'with no parameters is it in better standing than disallowed'}."
+    return f"{name}: {'; '.join(broken) or 'its standing is disallowed or worse with all parameters'}."
 
 
 def _notes(asked: Asked) -> Iterator[str]:
     for policy in asked.wanted.policies:
         what = "; ".join(one.what for one in policy.not_judged)
         if what:
-            yield f"`{policy.name}` also asks what is not judged here: {what}."
+            yield f"`{policy.name}` has requirements that are not judged here: {what}."
 
 
 def _warnings(found: Tuning) -> Iterator[str]:
@@ -267,8 +268,8 @@ def _warnings(found: Tuning) -> Iterator[str]:
     if noisy:
         least = min(elapsed.cores for _, elapsed in noisy)
         yield (
-            f"other programs were at work: {enumeration([name for name, _ in noisy])} had {least:.2g} of"
-            f" {figure_cores(could)} at the least, and would take less time without them"
+            f"other programs used the cores: {enumeration([name for name, _ in noisy])} got as little as {least:.2g} of"
+            f" {figure_cores(could)}; on an idle machine the times are shorter"
         )
 
 

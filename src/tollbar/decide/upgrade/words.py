@@ -24,6 +24,8 @@ _GOOD = {Kind.DEARER: False, Kind.CHEAPER: True}
 TOLD = (Kind.DEARER, Kind.CHEAPER, Kind.SAME, Kind.OPEN)
 """Kinds with a measured change, in reading order."""
 LISTED = (Kind.NEW, Kind.GONE, Kind.FAILED)
+_WORDS = {Kind.DEARER: "more expensive"}
+"""Words for people of kinds whose name in JSON is another."""
 
 
 def upgrade_answer(found: Upgrade, above: float | None = None) -> Brief:
@@ -35,11 +37,16 @@ def upgrade_answer(found: Upgrade, above: float | None = None) -> Brief:
         listings=tuple(_listings(found)),
         missing=(
             *(f"Neither build has {rows}: {why}" for why, rows in by_reason(found.neither)),
-            *(f"Not asked: {rows}: {why}" for why, rows in by_reason(found.not_asked)),
-            *(f"Not asked: {name}: {why}" for name, why in found.skipped.items()),
+            *(f"Not measured: {rows}: {why}" for why, rows in by_reason(found.not_asked)),
+            *(f"Not measured: {name}: {why}" for name, why in found.skipped.items()),
         ),
         notes=tuple(_notes(found, above)),
     )
+
+
+def kind_words(kind: Kind) -> str:
+    """Return a kind for people."""
+    return _WORDS.get(kind, kind.value)
 
 
 def by_reason(changes: Sequence[Change]) -> Iterator[tuple[str, str]]:
@@ -63,7 +70,7 @@ def apart_sentence(one: Apart, what: str = "library") -> str:
     """
     split, place = one.found.split, _place(one.study, one.found.rows[0])
     if split is None:
-        return f"{place} could not be taken apart: {one.found.reason or 'no block holds all four cells'}."
+        return f"{place} could not be split: {one.found.reason or 'no block has all four cells'}."
     before, after = one.negotiated[:2]
     whole, alike, rest = ("" if kind in _GOOD else kind.value for kind in one.kinds)
     differ = _differing(before, after) if before != after else ""
@@ -78,7 +85,7 @@ def apart_sentence(one: Apart, what: str = "library") -> str:
 def _rest_words(one: Apart, what: str) -> str:
     """Return the words for the part outside the held pair: the new defaults, or equal negotiated ones beyond it."""
     before, after = one.negotiated[:2]
-    return "the new defaults" if before != after else f"the {what} at what both take by default, beyond what is held"
+    return "the new defaults" if before != after else f"the {what} at the defaults of both, beyond the fixed part"
 
 
 def _bracketed(*words: str) -> str:
@@ -92,9 +99,9 @@ def _change_words(change: Interval) -> str:
 
 
 def _headline(found: Upgrade) -> str:
-    words = [f"{len(some)} {kind}" for kind in (*TOLD, *LISTED) if (some := found.of(kind))]
+    words = [f"{len(some)} {kind_words(kind)}" for kind in (*TOLD, *LISTED) if (some := found.of(kind))]
     name = upgrade_words(found.old.name, found.new.name)
-    return f"{name}, on one core: {enumeration(words) or 'nothing could be asked of both'}."
+    return f"{name}, on one core: {enumeration(words) or 'no row could be measured with both'}."
 
 
 def _how(found: Upgrade) -> Iterator[str]:
@@ -106,12 +113,11 @@ def _how(found: Upgrade) -> Iterator[str]:
     moments = next((one for one in Moments if found_in == {one}), Moments.QUIET)
     confidence_words = f"{percent(confidence)} intervals"
     if found.among > 1:
-        confidence_words = f"intervals that hold together, all {found.among}, at {percent(confidence)}"
+        confidence_words = f"intervals that hold jointly, all {found.among}, at {percent(confidence)}"
     yield (
-        f"CPU time per operation, both sides in the same batches, {moments}; {confidence_words}; a change is told where"
-        f" the whole interval is beyond {percent(threshold)} and beyond the noise, which is how far what was measured"
-        " twice"
-        f" may differ; none where it is within {percent(threshold)}."
+        f"CPU time per operation, both sides in the same batches, {moments}; {confidence_words}. A row counts as"
+        f" changed if its whole interval is beyond {percent(threshold)} and beyond the noise of A/A pairs, and as"
+        f" unchanged if it is within {percent(threshold)}."
     )
     for study in found.judged.studies:
         for name in shared_settings(found.new.kind, study.about):
@@ -128,13 +134,13 @@ def _shared_words(study: StudyJudgement, name: str) -> str:
     usual = family.settings[name].default
     typed = {value: f"`{named_value(family, name, value, Form.TYPED)}`" for value in (usual, *study.about.vary[name])}
     default, *values = typed.values()
-    return f"{study.about.name} was asked with {enumeration(values)}: not both builds support the default, {default}."
+    return f"{study.about.name} was measured with {enumeration(values)}: one build does not support {default}."
 
 
 def _listings(found: Upgrade) -> Iterator[Listing]:
     for one in found.apart:
         yield Listing(
-            "As shipped, and held to one agreement",
+            "As shipped, and with the same negotiated parameters",
             [apart_sentence(one, found.what)],
             tables=[_parts(found, one)] if one.found.split else [],
             notes=[*_negotiated(one)],
@@ -142,14 +148,14 @@ def _listings(found: Upgrade) -> Iterator[Listing]:
     # Split rows are listed too, because `--fail-above` checks their own ratios.
     tables = [_table(kind, some) for kind in TOLD if (some := found.of(kind))]
     if tables:
-        yield Listing("What changed, and what did not", tables=tables, heads="found")
+        yield Listing("Rows by their change", tables=tables, heads="found")
     for kind in LISTED:
         if some := found.of(kind):
             said = [f"{rows}{f' ({reason})' if reason else ''}" for reason, rows in by_reason(some)]
             yield Listing(f"{kind.capitalize()} ({len(some)})", said)
 
 
-_CELLS = ("the old one as shipped", "the new one as shipped", "the old one held", "the new one held")
+_CELLS = ("the old one as shipped", "the new one as shipped", "the old one fixed", "the new one fixed")
 
 
 def _negotiated(one: Apart) -> Iterator[str]:
@@ -169,21 +175,24 @@ def _parts(found: Upgrade, one: Apart) -> Table:
         (_rest_words(one, found.what), split.rest, rest),
         ("both, as shipped", split.whole, whole),
     )
-    columns = (*row_names("part"), *numbers("change"), *texts("interval", "found"))
-    rows = [[TableCell(name), *with_ends(of, change_words, change_ends), TableCell(kind)] for name, of, kind in parts]
+    columns = (*row_names("part"), *numbers("change"), *texts("interval", "verdict"))
+    rows = [
+        [TableCell(name), *with_ends(of, change_words, change_ends), TableCell(kind_words(kind))]
+        for name, of, kind in parts
+    ]
     return Table("", columns, rows)
 
 
 def _table(kind: Kind, some: Sequence[Change]) -> Table:
     columns = (
-        *row_names("asked of", "row"),
+        *row_names("family", "row"),
         *numbers("CPU time", leaves=1),
         *numbers("change"),
         *texts("interval"),
         *texts("noise", leaves=2),
         *texts("more blocks", leaves=0),
     )
-    return Table(f"{kind} ({len(some)})", columns, [_row(change) for change in some])
+    return Table(f"{kind_words(kind)} ({len(some)})", columns, [_row(change) for change in some])
 
 
 def _row(change: Change) -> list[TableCell]:
@@ -224,7 +233,7 @@ def _differing(before: str, after: str) -> str:
 def _notes(found: Upgrade, above: float | None) -> Iterator[str]:
     noises = [study.noise_floor for study in found.judged.studies if study.noise_floor]
     if noises:
-        yield f"What was measured twice differed by {apart_words(max(noises))} at most."
+        yield f"A/A pairs differed by at most {apart_words(max(noises))}."
     ratios = [
         *((change.study, change.ratio) for change in found.changes),
         *((one.study, of) for one in found.apart if (s := one.found.split) for of in (s.whole, s.alike, s.rest)),
@@ -236,11 +245,11 @@ def _notes(found: Upgrade, above: float | None) -> Iterator[str]:
     if near := found.near(above):
         yield (
             f"Cannot exclude a steady neighbour: first run on this processor. {counted(near, 'row')} within"
-            f" ×{STEADY_NEIGHBOUR} of {percent(above)} cannot be told."
+            f" ×{STEADY_NEIGHBOUR} of {percent(above)} cannot be judged."
         )
     dearer, of = found.above(above), f"{found.tellable(above):,} of {counted(len(found.changes), 'row')}"
     if dearer:
         names = enumeration([f"{one.study.about.name} {row_words(one)}" for one in dearer])
-        yield f"Above {percent(above)} with the whole interval: {names}; {of} could have shown it."
+        yield f"Rose by more than {percent(above)} with the whole interval: {names}; {of} could have shown it."
     else:
-        yield f"Nothing became dearer by more than {percent(above)} with its whole interval; {of} could have shown it."
+        yield f"No row rose by more than {percent(above)} with its whole interval; {of} could have shown it."
