@@ -14,14 +14,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_type_hints
+from unittest import mock
 
 import pytest
 
 import share
 from conftest import Tollbar
 from patience import PATIENCE_S
-from tollbar import cli
-from tollbar.cli import COMMANDS
+from tollbar import cli, study
+from tollbar.cli import COMMANDS, measuring
+from tollbar.core import machine
+from tollbar.report import terminal
+from tollbar.study import plan
 
 ROOT = Path(__file__).parent.parent
 
@@ -198,6 +202,19 @@ def test_too_few_blocks_are_said_before_measuring(tollbar: Tollbar, short_study:
     assert "3 blocks cannot carry an interval, so that every verdict will be unclear" in said
     assert "--blocks 4" in said
     assert "cannot carry" not in tollbar("run", short_study, "--blocks", 4, "--no-report").stderr
+
+
+def test_noise_is_told_in_one_line_with_advice(
+    short_study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned = plan.make(study.load([str(short_study)]), seed=1)
+    store = mock.Mock(directory=Path("runs/made"))
+    for busy, expected in [(1.3, 1), (0.2, 0)]:
+        monkeypatch.setattr(machine, "busy_cores", lambda busy=busy: busy)
+        measuring._say_plan(planned, store, terminal.say)
+        said = " ".join(capsys.readouterr().err.split())
+        assert expected == said.count("warning: other programs keep 1.3 of "), said
+        assert expected == said.count("end them, or measure for longer"), said
 
 
 def test_no_command_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:
