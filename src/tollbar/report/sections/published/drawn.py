@@ -21,8 +21,9 @@ from tollbar.study import Figure
 # Of these a source printed two: its costs were requests a second.
 MOST_PANELS_OF_A_LOAD = 2
 RATES = (
-    "Bars are requests a second, pale where the load client limited them and not the server. A line across a bar is the"
-    " rate that one core's CPU time allows{component}: it is valid at any limit."
+    "Bars are requests a second, pale where something other than the server limited them: the load client, too few"
+    " users, or other programs. A line across a bar is the rate that one core's CPU time allows{component}: it is valid"
+    " at any limit."
 )
 USE = (
     "Elapsed time runs from left to right in each phase, over the visit with the median cost. The rest of the"
