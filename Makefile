@@ -125,7 +125,7 @@ lint: develop ## Formatting, types, layers, lock files, prose of documents
 bench: develop servers rivals ## Each figure beside its goal
 	$(BIN)/python -m bench
 
-# Some 50 minutes by the plan. A stopped run is continued by the same command.
+# About an hour by the plan. A stopped run is continued by the same command.
 results: develop servers runtimes ## Measure the sets `quick` and `sources`, and write their pages into results/
 	$(BIN)/python -m bench.results
 
