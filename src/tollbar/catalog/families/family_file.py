@@ -9,21 +9,21 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from tollbar.catalog.families import consistency, preferred, threats
-from tollbar.catalog.families.choices import Answer, Choice, Level
+from tollbar.catalog.families.answer_file import SHARED_KEYS, WireAnswer, answer_of, key_of
+from tollbar.catalog.families.choices import Choice, Level
 from tollbar.catalog.families.coordinates import Unsupported, Value
 from tollbar.catalog.families.definition import DEFAULT_PROVIDERS, Default, Family
 from tollbar.catalog.families.made_of import Member, made_of
-from tollbar.catalog.families.settings import IN_BYTES, MOST, MOST_BYTES, Setting, SettingValue, Unit
+from tollbar.catalog.families.settings import IN_BYTES, MOST, MOST_BYTES, Setting, SettingValue, Unit, read_values
 from tollbar.catalog.families.standing import Authority, Degree, Mitigation, Standing, Threat, ThreatSource
 from tollbar.core import units
 from tollbar.core.errors import TollbarError, nearest
-from tollbar.core.files import is_file, read_text
 from tollbar.core.metrics import Metric
 from tollbar.core.patterns import is_like
-from tollbar.core.wire import Plain, Wire, check_characters, read, read_json
+from tollbar.core.wire import Plain, Wire, read
 
 # Each part adds all settings of its family. Shipped families have at most three parts.
 MOST_PARTS = 20
@@ -42,24 +42,6 @@ of 1 MiB could take a hundred million."""
 
 MOST_ANSWERS = 1_000
 """Limit of the known answers of a family, ten times the most that ships: each may stand in a file of its own."""
-
-# Twice and four times the largest that ship.
-_MOST_BYTES_OF_ANSWER, _MOST_BYTES_OF_KEY = 64 << 10, 16 << 10
-_MOST_VALUES_OF_ANSWER = 1_000
-
-# Public test keys that choices of several families use, in addition to the families' own.
-SHARED_KEYS = Path(__file__).with_name("keys")
-
-
-class _WireAnswer(BaseModel):
-    """Known answer with the keys `of`, `is`, `with` and `source`; all other keys are inputs for the runner."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-    of: str | None = None
-    is_: str | None = Field(default=None, alias="is")
-    with_: dict[str, Value] = Field(default={}, alias="with")
-    source: str | None = None
-    file: str | None = None
 
 
 class _WireCase(Wire):
@@ -109,7 +91,7 @@ class _WireChoice(Wire):
     level: tuple[_WireLevel, ...] = ()
     memory: tuple[Value, ...] = ()
     authority: tuple[Authority, ...] = ()
-    answers: tuple[_WireAnswer, ...] = ()
+    answers: tuple[WireAnswer, ...] = ()
     mitigates: _WireMitigations = {}
     setting: dict[str, Value] = {}
     key: str | None = None
@@ -304,7 +286,7 @@ def read_family(
             members = [_member(name, one, folder, with_answers, parts, earlier) for name, one in wire.part.items()]
             found = made_of(found, members)
         if wire.default:
-            setting = _parameters(wire.default.setting, found.settings)
+            setting = read_values(wire.default.setting, found.settings)
             found = replace(found, default=replace(wire.default, setting=setting))
         # Kept families of runs are not checked by later rules. Tollbar's own tests check the shipped families, because
         # that takes tens of milliseconds.
@@ -384,26 +366,21 @@ def _choice(
     folder: Path | None,
 ) -> Choice:
     """Return the choice; without a `folder`, without its key and known answers."""
-    key = folder and wire.key and _key(folder, wire.key)
+    key = folder and wire.key and key_of(folder, wire.key)
     given = dict(wire)
     del given["key"], given["like"], given["level"]
     levels = tuple(_level(one, settings) for one in wire.level)
     given |= {"mitigates": _mitigations(wire.mitigates), "levels": levels}
-    given |= {"setting": _parameters(wire.setting, settings), "standing": wire.standing or levels[-1].standing}
+    given |= {"setting": read_values(wire.setting, settings), "standing": wire.standing or levels[-1].standing}
     given["memory"] = tuple(one if one in settings else units.size_bytes(one) for one in wire.memory)
-    given["answers"] = tuple(_answer(name, one, settings, folder) for one in wire.answers) if folder else ()
+    given["answers"] = tuple(answer_of(name, one, settings, folder) for one in wire.answers) if folder else ()
     choice = Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=unanswered, **given)
     return choice.at({name: setting.default for name, setting in settings.items()})
 
 
 def _level(wire: _WireLevel, settings: Mapping[str, Setting]) -> Level:
-    at_least = {name: int(value) for name, value in _parameters(wire.at_least, settings).items()}
+    at_least = {name: int(value) for name, value in read_values(wire.at_least, settings).items()}
     return Level(at_least, wire.standing, wire.authority)
-
-
-def _parameters(given: Mapping[str, Value], settings: Mapping[str, Setting]) -> dict[str, Value]:
-    """Return values as read by their settings; those without a setting are unchanged."""
-    return {name: settings[name].read(value) if name in settings else value for name, value in given.items()}
 
 
 def _threat(name: str, wire: _WireThreat) -> Threat:
@@ -416,38 +393,3 @@ def _mitigations(wire: _WireMitigations) -> dict[str, tuple[Mitigation, ...]]:
         threat: tuple(Mitigation(Degree(one.is_ or "partly"), one.partly, one.when) for one in said)
         for threat, said in wire.items()
     }
-
-
-def _key(folder: Path, name: str) -> str:
-    own = folder / "keys" / name
-    try:
-        return read_text(own if is_file(own) else SHARED_KEYS / name, _MOST_BYTES_OF_KEY, pipes=False)
-    except TollbarError as error:
-        raise ValueError(str(error)) from error
-
-
-def _answer(choice: str, wire: _WireAnswer, settings: Mapping[str, Setting], folder: Path) -> Answer:
-    # Post-quantum vectors have tens of kilobytes, so they are in separate files with the same keys.
-    if wire.file:
-        wire = _answer_in(folder / "answers" / wire.file)
-    if wire.is_ is None:
-        raise ValueError(f'`choice.{choice}.answers`: a known answer needs `is`, for example `is = "ba7816bf"`')
-    inputs = {key.replace("-", "_"): str(value) for key, value in (wire.model_extra or {}).items()}
-    if wire.of is not None:
-        inputs["of"] = wire.of
-    return Answer(inputs, wire.is_, _parameters(wire.with_, settings))
-
-
-def _answer_in(path: Path) -> _WireAnswer:
-    """Return the known answer in a file of its own. Raises ValueError that names the file."""
-    try:
-        said = read_json(read_text(path, _MOST_BYTES_OF_ANSWER, pipes=False), _MOST_VALUES_OF_ANSWER)
-        check_characters(said, str(path))
-        return _WireAnswer.model_validate(said)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise ValueError(f"{path}: `{'.'.join(map(str, fault['loc']))}`: {fault['msg']}") from error
-    except TollbarError as error:
-        raise ValueError(str(error)) from error
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON: {error}") from error

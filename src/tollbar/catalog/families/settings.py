@@ -185,3 +185,8 @@ def _percent(value: str | int) -> int:
     if abs(share - round(share)) > 1e-9 or not 0 <= share <= 100:
         raise ValueError(f"`{value}` must be a whole percentage from 0 % to 100 %, for example `50 %`")
     return round(share)
+
+
+def read_values(given: Mapping[str, Value], settings: Mapping[str, Setting]) -> dict[str, Value]:
+    """Return values as read by their settings; those without a setting are unchanged."""
+    return {name: settings[name].read(value) if name in settings else value for name, value in given.items()}
