@@ -57,7 +57,7 @@ def test_a_mask_that_is_not_in_effect_is_no_row(
     at: Sandbox, able: Provider, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(masking.Mask, "environment", property(lambda mask: {}))
-    with pytest.raises(NotStarted, match="`no-aes` is not in effect in the server's") as caught:
+    with pytest.raises(NotStarted, match="does not obey `no-aes`") as caught:
         start(at, here(name), able, MASKED)
     assert Outcome.FAILED == caught.value.outcome
     assert [] == at.running
@@ -71,7 +71,7 @@ def test_a_server_that_cannot_be_looked_into_is_no_row(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(proc, "data_of", forbidden)
-    with pytest.raises(NotStarted, match=r"no proof of `no-aes` from .*: Operation not permitted") as caught:
+    with pytest.raises(NotStarted, match=r"`no-aes` cannot be verified in .*: Operation not permitted") as caught:
         start(at, here("nginx"), able, MASKED)
     assert Outcome.UNSUPPORTED == caught.value.outcome
 
@@ -82,14 +82,14 @@ def test_a_library_that_does_not_say_what_it_was_told_is_not_masked(
     """A library that does not report its capabilities cannot be checked, and is refused before anything starts."""
     silent = Record(outcome=Outcome.OK, receipt={"path": able.path, "cpu": "OPENSSL_ia32cap=0x1:0x2"})
     monkeypatch.setattr(masking, "_told", lambda kind, path, cpu: silent)
-    with pytest.raises(NotStarted, match="does not say what it was told") as caught:
+    with pytest.raises(NotStarted, match="does not report the processor features in use") as caught:
         request(at, here("nginx"), able, MASKED)
     assert Outcome.UNSUPPORTED == caught.value.outcome
 
 
 def test_the_embedded_server_cannot_be_masked(at: Sandbox, system: Provider) -> None:
     """The embedded server is the engine, which binds its libraries by itself: the row gives the reason."""
-    with pytest.raises(NotStarted, match="cannot be told to leave instruction sets unused") as caught:
+    with pytest.raises(NotStarted, match="has no switch for instruction sets") as caught:
         request(at, here("embedded"), system, MASKED)
     assert Outcome.UNSUPPORTED == caught.value.outcome
 
