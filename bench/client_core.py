@@ -1,8 +1,7 @@
-"""Beside: the cost of the client's work in the server's caches, by a server that is always busy. A minute.
+"""Client core: the cost of a client on the server's core in the server's caches, by a busy server. A minute.
 
-With many users the server finds a next request whenever it is done with one, wherever the client is, so it hardly
-sleeps. The remaining difference between a client on the server's core and one on another core is their effect on each
-other's caches.
+With many users the server always has a next request, so it hardly sleeps. The remaining difference between a client on
+the server's core and one on another core is their effect on each other's caches.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from bench.figures import Figure, unmeasured
 from bench.studies import Document, Unmeasured, half_width, measured, toll
 
 STUDY = """
-question  = "What is left between a client on the server's core and one apart?"
+question  = "What does a client on the server's core cost a busy server?"
 family    = "tls"
 servers      = ["{server}"]
 providers = ["libcrypto"]
@@ -42,31 +41,31 @@ RATIOS_GOAL = 0.03
 
 
 def figures() -> Iterator[Figure]:
-    """Yield for each server every cost and ratio, with the client on the server's core over the client apart."""
+    """Yield for each server every cost and ratio, with the client on the server's core over one on its own."""
     for server in SERVERS:
         try:
-            yield from _of(server, measured(STUDY.format(server=server), name="beside"))
+            yield from _of(server, measured(STUDY.format(server=server), name="client-core"))
         except Unmeasured as why:
-            yield unmeasured(f"beside: {server}", why)
+            yield unmeasured(f"client core: {server}", why)
 
 
 def _of(server: str, study: Document) -> Iterator[Figure]:
     for name in ("plaintext", *CERTIFICATES):
-        beside_us, apart_us = (_cost_ns(study, name, client) / 1e3 for client in ("beside", "apart"))
+        shared_us, own_us = (_cost_ns(study, name, client) / 1e3 for client in ("beside", "apart"))
         yield Figure(
-            f"beside: server CPU a connection, {name} on {server}, client beside over client apart",
+            f"client core: server CPU a connection, {name} on {server}, on the server's core over on its own",
             "(for comparison)",
-            f"{beside_us / apart_us - 1:+.1%} ({beside_us:.1f} / {apart_us:.1f} µs)",
+            f"{shared_us / own_us - 1:+.1%} ({shared_us:.1f} / {own_us:.1f} µs)",
             None,
         )
     for name in CERTIFICATES:
-        beside, apart = (toll(study, "tls-1.3", certificate=name, client=client) for client in ("beside", "apart"))
-        change = beside["ratio"] / apart["ratio"] - 1
-        sure = half_width(beside["low"], beside["high"]) + half_width(apart["low"], apart["high"])
+        shared, own = (toll(study, "tls-1.3", certificate=name, client=client) for client in ("beside", "apart"))
+        change = shared["ratio"] / own["ratio"] - 1
+        sure = half_width(shared["low"], shared["high"]) + half_width(own["low"], own["high"])
         yield Figure(
-            f"beside: the ratio of {name} to plaintext on {server}, client beside over client apart",
-            f"within {RATIOS_GOAL:.0%}, and both known so well",
-            f"{change:+.1%} ± {sure:.1%} ({beside['ratio']:.2f} / {apart['ratio']:.2f})",
+            f"client core: the ratio of {name} to plaintext on {server}, on the server's core over on its own",
+            f"within {RATIOS_GOAL:.0%}, and both known to that",
+            f"{change:+.1%} ± {sure:.1%} ({shared['ratio']:.2f} / {own['ratio']:.2f})",
             sure <= RATIOS_GOAL and abs(change) <= RATIOS_GOAL + sure,
         )
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench import beside, chunks, database_sign_on, load, parity, probe, servers, upgrade, warm
+from bench import chunks, client_core, database_sign_on, load, parity, probe, servers, upgrade, warm
 from bench.clients import Measured
 from bench.figures import Figure, Finished
 from bench.parity import document
@@ -55,15 +55,15 @@ def test_a_server_that_was_not_measured(monkeypatch: pytest.MonkeyPatch) -> None
     def measured(*_: object, **__: object) -> None:
         raise Unmeasured("`tollbar run` ended with status 2")
 
-    monkeypatch.setattr(beside, "measured", measured)
-    assert ["`tollbar run` ended with status 2"] * 2 == missed(beside.figures())
+    monkeypatch.setattr(client_core, "measured", measured)
+    assert ["`tollbar run` ended with status 2"] * 2 == missed(client_core.figures())
 
 
 @pytest.mark.parametrize(("half", "met"), [(1.001, True), (1.2, False)], ids=["known", "not known"])
 def test_ratios_that_are_not_known_so_well(monkeypatch: pytest.MonkeyPatch, half: float, met: bool) -> None:
-    monkeypatch.setattr(beside, "_cost_ns", lambda *_: 1000.0)
-    monkeypatch.setattr(beside, "toll", lambda *_, **__: {"ratio": 2.0, "low": 2.0 / half, "high": 2.0 * half})
-    found = [figure.met for figure in beside._of("nginx", {}) if "the ratio of" in figure.what]
+    monkeypatch.setattr(client_core, "_cost_ns", lambda *_: 1000.0)
+    monkeypatch.setattr(client_core, "toll", lambda *_, **__: {"ratio": 2.0, "low": 2.0 / half, "high": 2.0 * half})
+    found = [figure.met for figure in client_core._of("nginx", {}) if "the ratio of" in figure.what]
     assert [met, met] == found
 
 
