@@ -106,6 +106,8 @@ def test_a_part_that_is_not_judged_is_named(name: str, sentence: str) -> None:
         asset("ssh", "protocol", type="ssh", version="1"),
         asset("ssh", "protocol", type="ssh", version="1.5"),
         algorithm("aNULL"),
+        asset("ssl", "protocol", type="tls", version="3.0"),
+        asset("TLS", "protocol", type="tls", cipherSuites=[{"name": "TLS_RSA_WITH_RC4_128_SHA"}]),
     ],
 )
 def test_what_is_weaker_than_all_that_is_measured_breaks_a_policy(component: dict[str, Any]) -> None:
@@ -115,9 +117,19 @@ def test_what_is_weaker_than_all_that_is_measured_breaks_a_policy(component: dic
 
 @pytest.mark.parametrize(
     ("version", "expected"),
-    [("1.2", "tls tls-1.2"), ("1.2 (disabled)", "? its version is not known here"), ("2", "? ")],
+    [
+        ("1.2", "tls tls-1.2"),
+        ("TLSv1.3", "tls tls-1.3"),
+        ("1.2 (disabled)", "? its version is not known here"),
+        ("3.0", "tls ssl"),
+        ("", "tls ssl"),
+    ],
 )
-def test_a_version_is_judged_only_where_it_is_in_use(version: str, expected: str) -> None:
-    kind = "ssh" if version == "2" else "tls"
-    (one,) = mapped(made(asset("ssl" if kind == "tls" else kind, "protocol", type=kind, version=version)))
-    assert " + ".join(words(one)).startswith(expected)
+def test_a_protocol_that_is_called_ssl_has_the_version_that_is_given(version: str, expected: str) -> None:
+    (one,) = mapped(made(asset("ssl", "protocol", type="tls", version=version)))
+    assert [expected] == words(one)
+
+
+def test_ike_and_ipsec_do_not_contradict_each_other() -> None:
+    (one,) = mapped(made(asset("IPsec", "protocol", type="ike", version="2")))
+    assert ["? Tollbar measures no ike"] == words(one)

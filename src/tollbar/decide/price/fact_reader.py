@@ -37,16 +37,25 @@ class FactReader:
         if len(protocols := self.found.get("protocol", {})) > 1:
             # DTLS and QUIC have versions of TLS, and CycloneDX 1.6 has no types for them.
             protocols.pop("tls", None)
-        if "given-version" in self.found and self.found.get("version", {}).get("ssl") == "name":
-            # Programs call every version by the name of the first.
-            del self.found["version"]["ssl"]
-            self.found = {name: values for name, values in self.found.items() if values}
+            if "ike" in protocols:
+                # The keys of IPsec are exchanged by it.
+                protocols.pop("ipsec", None)
+        self._read_versions_of_ssl()
         if "tls-suite" in self.found and texts.get("kind") == "algorithm":
             self.found[ALGORITHM] = {"tls": "name"}
             self.left = [(property_, word) for property_, word in self.left if property_ != "name"]
         if self.primitive == "combiner" and ALGORITHM not in self.found:
             self._add(ALGORITHM, "combiner", "primitive")
         self._sign_by_hash()
+
+    def _read_versions_of_ssl(self) -> None:
+        """Remove the version of a protocol that is called SSL where another text gives one of TLS."""
+        versions = self.found.get("version", {})
+        given = next(iter(self.found.get("given-version", {})), "")
+        if versions.get("ssl") == "name" and (len(versions) > 1 or given.startswith(("1", "tls"))):
+            del versions["ssl"]
+            if not versions:
+                del self.found["version"]
 
     def _add(self, name: str, value: str, property_: str) -> None:
         self.found.setdefault(name, {}).setdefault(value, property_)
