@@ -213,8 +213,8 @@ def test_noise_is_told_in_one_line_with_advice(
         monkeypatch.setattr(machine, "busy_cores", lambda busy=busy: busy)
         measuring._say_plan(planned, store, terminal.say)
         said = " ".join(capsys.readouterr().err.split())
-        assert expected == said.count("warning: other programs keep 1.3 of "), said
-        assert expected == said.count("end them, or measure for longer"), said
+        assert expected == said.count("warning: other programs use 1.3 of "), said
+        assert expected == said.count("end them, or measure longer"), said
 
 
 def test_no_command_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:

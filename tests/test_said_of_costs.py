@@ -33,7 +33,7 @@ def test_the_servers_of_a_header_and_of_bcrypt_are_named() -> None:
     assert "`htpasswd -B` writes cost 5" in text
 
 
-MOVED = "blake3 is not in libcrypto, so that all are performed by rustcrypto; `provider=libcrypto` asks for the others"
+MOVED = "libcrypto does not have blake3, so rustcrypto performs all choices; add `provider=libcrypto` to measure"
 
 
 @pytest.mark.parametrize(

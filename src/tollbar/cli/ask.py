@@ -191,6 +191,7 @@ def _moved(words: Sequence[str], planned: Plan) -> Iterator[str]:
     alone = [name for name, specs in choices.items() if usual not in specs]
     if usual is not None and alone and len(taken) == 1:
         (spec,) = taken
-        are = "is" if len(alone) == 1 else "are"
-        what = f"{enumeration(alone)} {are} not in {usual}, so that all are performed by {spec}"
-        yield f"{what}; `provider={usual}` asks for the others where they usually are"
+        yield (
+            f"{usual} does not have {enumeration(alone)}, so {spec} performs all choices; add `provider={usual}` to"
+            f" measure the others with {usual}"
+        )

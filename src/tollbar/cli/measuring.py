@@ -201,5 +201,5 @@ def _say_plan(planned: Plan, store: Store, say: Callable[[str], None]) -> None:
             terminal.say(f"warning: {said}: ask for at least {fewest} (--blocks {fewest})", "yellow")
     busy = machine.busy_cores()
     if busy > BUSY:
-        said = f"other programs keep {busy:.1f} of {os.cpu_count()} cores busy, so that intervals will be wider"
-        terminal.say(f"warning: {said}: end them, or measure for longer", "yellow")
+        said = f"other programs use {busy:.1f} of {os.cpu_count()} cores, which widens the intervals"
+        terminal.say(f"warning: {said}; end them, or measure longer", "yellow")
