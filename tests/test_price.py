@@ -367,7 +367,7 @@ def test_words_and_document_say_the_same() -> None:
     columns = [column.title for column in table.columns]
     assert ["asset", "assets", "known as", "standing", "replacement", "cost ratio"] == columns
     text = " ".join(f"{cell.says} {cell.small}" for cell in table.rows[0])
-    for part in ("MD5", "broken", "nothing against collision", "11.2.3", "SHA-256", "[1.", "costs more"):
+    for part in ("MD5", "broken", "does not protect against collision", "11.2.3", "SHA-256", "[1.", "costs more"):
         assert part in text
     assert ["sha-256", "sha-512"] == [one["choice"] for one in made_.lines[0].uses[0].replacements]
     assert "no" == made_.lines[0].uses[0].mitigates["collision"]

@@ -152,12 +152,15 @@ def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Li
 def _why(of: Answered, one: Candidate) -> str:
     """Return the rules that a candidate breaks, by ids (their clauses are below the table), or the missing facts."""
     several = len(of.wanted.policies) > 1
-    said = []
+    # Rules with one violation share its words.
+    rules: dict[str, dict[str, None]] = {}
     for reason in one.broken or one.missing:
         rule = f"{reason.policy}: {reason.rule.id}" if reason.rule and several else reason.rule and reason.rule.id
-        said.append(f"{reason.what} ({rule or reason.policy})" if rule or reason.policy else reason.what)
-        said += [ended_words(reason.ended)] if reason.ended else []
-    return "; ".join(dict.fromkeys(said))
+        by = rule or reason.policy
+        rules.setdefault(reason.what, {}).update({by: None} if by else {})
+        if reason.ended:
+            rules.setdefault(ended_words(reason.ended), {})
+    return "; ".join(f"{what} ({', '.join(names)})" if names else what for what, names in rules.items())
 
 
 def _columns(of: Answered, names: Sequence[str]) -> list[Column]:

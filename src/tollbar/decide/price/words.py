@@ -60,10 +60,13 @@ def _headline(pricing: Pricing) -> str:
     if not pricing.policies:
         return f"{in_rows}, judged by no policy{bad.replace(' more', '')}; {mapped}."
     breaks, meets, unsaid = (pricing.count(one) for one in (Ruling.BREAKS, Ruling.MEETS, Ruling.CANNOT_SAY))
-    of_all = f"{meets:,} {'meets' if meets == 1 else 'meet'} every policy that has a rule on it"
-    broken = f"{breaks:,} {'breaks' if breaks == 1 else 'break'} a policy"
-    undecided = f"{unsaid:,} {'is' if unsaid == 1 else 'are'} undecided"
-    return f"{in_rows}: {broken}, {of_all}, {undecided}{bad}; {mapped}."
+    counts = (
+        (breaks, "breaks a policy", "break a policy"),
+        (meets, "meets every policy that has a rule on it", "meet every policy that has a rule on it"),
+        (unsaid, "is undecided", "are undecided"),
+    )
+    said = enumeration([f"{number:,} {one if number == 1 else several}" for number, one, several in counts if number])
+    return f"{in_rows}: {said}{bad}; {mapped}."
 
 
 def _how(pricing: Pricing) -> Iterator[str]:
@@ -191,7 +194,7 @@ def _unprotected(priced: Priced) -> str | None:
         return None
     said = priced.use.family.mitigations_of(priced.use.coordinates)
     nothing = [threat for threat, what in said.items() if what.degree is Degree.NO]
-    return f"nothing against {enumeration(nothing)}" if nothing else None
+    return f"does not protect against {enumeration(nothing)}" if nothing else None
 
 
 def _why(priced: Priced) -> str | None:
