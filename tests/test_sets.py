@@ -96,7 +96,7 @@ question = "?"
 family   = "digest"
 choices  = ["md5", "sha-1"]
 providers = ["libcrypto"]
-vary     = { bytes = [64, 4096] }
+vary     = { bytes = ["64 B", "4 KiB"] }
 [[figure]]
 title = "F"
 draws = "use"
@@ -107,8 +107,8 @@ draws = "use"
     ("series", "words"),
     [
         ('series = [{ title = "x", where = { choice = "md5" } }]', "have the same place"),
-        ('series = [{ title = "x", where = { choice = "md5", bytes = 128 } }]', "selects no cells"),
-        ("series = []", "figure.series"),
+        ('series = [{ title = "x", where = { choice = "md5", bytes = "128 B" } }]', "selects no cells"),
+        ("series = []", "series`"),
         ('series = [{ title = "x", where = { colour = "md5" } }]', "has no setting `colour`"),
         ('groups = "bytes"\nseries = [{ title = "x" }]', "`groups` needs"),
         ('component = "web"\nseries = [{ title = "x" }]', "`component` needs"),
