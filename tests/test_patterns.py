@@ -16,6 +16,7 @@ from tollbar.catalog.policies.policy_file import MOST_EXTENDED, MOST_RULES
 from tollbar.core.errors import TollbarError
 from tollbar.core.patterns import MOST_LETTERS, is_like
 from tollbar.study import load
+from tollbar.study.plan import make
 
 LONG = {"stars": "*a" * 500_000, "brackets": "[" * 900_000, "letters": "a" * 1_000_000}
 
@@ -149,3 +150,23 @@ def test_the_values_that_no_family_has_are_limited(tmp_path: Path) -> None:
     rule = 'only = { choice = ["sha-*"] }\nabsent = [' + '"x", ' * 1_001 + "]"
     with pytest.raises(TollbarError, match=r"`rule\.0\.absent`: Tuple should have at most 1000 items"):
         policy(of_rules(tmp_path, rule))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "[[leave-out]]\nbecause = 'b'\nwhere = { choice = [" + '"x*", ' * 501 + "] }\n",
+        "[[claim]]\nsays = 's'\nof = { choice = 'sha-256' }\nover = { choice = 'sha-512' }\norder = 'more'\n" * 501,
+        "[[table]]\ntitle = 't'\nrows = 'choice'\ncolumns = 'bytes'\n" * 501,
+    ],
+    ids=["leave-outs", "claims", "tables"],
+)
+def test_a_plan_makes_a_limited_number_of_comparisons(tmp_path: Path, more: str) -> None:
+    """A thousand claims about ten thousand combinations took more than half a minute."""
+    sizes = ", ".join(f'"{size} B"' for size in range(64, 2_064))
+    path = tmp_path / "mine.toml"
+    head = 'question = "q"\nfamily = "digest"\nchoices = ["sha-256", "sha-512"]\n[vary]\nop = ["hash"]\n'
+    path.write_text(f"{head}bytes = [{sizes}]\n{more}")
+    with pytest.raises(TollbarError, match="more than 2,000,000 comparisons") as raised:
+        make(load([str(path)]), seed=0)
+    assert raised.value.hint

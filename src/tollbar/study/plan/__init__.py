@@ -25,6 +25,8 @@ Task = Mapping[str, Any]
 
 # A study of this size takes some ten seconds to plan, and days to measure. The largest shipped one has 9,000.
 MOST_COMBINATIONS = 100_000
+# Each combination is compared with each value of `leave-out`, each claim and each table, in 2 us and more.
+MOST_COMPARISONS = 2_000_000
 # `json.dumps` makes a new encoder for each call, and a large study has a hundred thousand keys.
 _KEYS = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -285,6 +287,8 @@ class _Grid:
         ]
         self._fixed = {name: self._meant(name, (value,)) for name, value in study.baseline.items()}
         self._known: dict[tuple[tuple[str, Value], ...], str] = {}
+        left_out = sum(len(values) for one in study.leave_out for values in one.where.values())
+        self._compared = left_out + len(study.claims) + len(study.tables)
 
     def places(self) -> Iterator[_Place]:
         """Yield each combination of the study once, without settings that do not apply to it."""
@@ -304,6 +308,9 @@ class _Grid:
                     where=study.name,
                     hint="vary less at once, for example in several studies",
                 )
+            if combined * self._compared > MOST_COMPARISONS:
+                what = f"more than {MOST_COMPARISONS:,} comparisons of combinations with leave-outs, claims and tables"
+                raise TollbarError(what, where=study.name, hint="split it into several studies")
             for values in itertools.product(*varied.values()):
                 coordinates = self.normal({**at, **dict(zip(varied, values, strict=True))})
                 if (alike := tuple(coordinates.items())) in known:
