@@ -87,7 +87,7 @@ def nginx(
     )
     program = here("nginx").programs["web"]
     words = [str(program), "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
-    with _started(words, port) as process:
+    with started(words, port) as process:
         while len(proc.tree(process.pid)) <= WORKERS:
             time.sleep(0.01)
         yield Own(process, f"http://localhost:{clear_port}/page", f"https://localhost:{port}/page")
@@ -100,12 +100,12 @@ def python_server(folder: Path) -> Iterator[Own]:
     (folder / "page").write_text("hello")
     port = driver.free_port()
     words = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", str(folder), str(port)]
-    with _started(words, port) as process:
+    with started(words, port) as process:
         yield Own(process, f"http://127.0.0.1:{port}/page")
 
 
 @contextmanager
-def _started(words: Sequence[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
+def started(words: Sequence[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             while not server_lab.listens(f"127.0.0.1:{port}"):

@@ -13,7 +13,14 @@ use crate::sign_in::{SignIn, Visitors, negotiate};
 const ACCOUNTS: &str = "u1\tpassword\tusers\n";
 
 fn expected(status: u16, to_head: bool) -> Expected {
-    Expected { status, bytes: Some(5), body: Some(b"hello".to_vec()), to_head, keeps_head: true }
+    Expected {
+        status,
+        bytes: Some(5),
+        body: Some(b"hello".to_vec()),
+        to_head,
+        keeps_head: true,
+        kept_body_bytes: 0,
+    }
 }
 
 /// Checks that an answer parses equally in one piece and byte by byte, and that its message is one line.

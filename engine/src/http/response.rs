@@ -14,6 +14,8 @@ pub struct Expected {
     pub to_head: bool,
     /// True if the exchange reads the answer's head. The head of an unexpected status is always kept.
     pub keeps_head: bool,
+    /// Bytes of the body's beginning that the exchange reads; 0: none.
+    pub kept_body_bytes: usize,
 }
 
 impl Expected {
@@ -24,6 +26,7 @@ impl Expected {
             body: site.expect.body.as_ref().map(|body| body.clone().into_bytes()),
             to_head: site.page.method.eq_ignore_ascii_case("HEAD"),
             keeps_head: false,
+            kept_body_bytes: 0,
         }
     }
 }
@@ -44,6 +47,8 @@ pub struct Response {
     head: Vec<u8>,
     /// Beginning of the body of an unexpected status, in which servers explain it.
     said: Vec<u8>,
+    /// Beginning of the body, if the exchange reads it.
+    kept_body: Vec<u8>,
 }
 
 /// Bytes that are kept of an error page, more than its markup before the first sentence.
@@ -66,6 +71,7 @@ impl Response {
         self.body = Body::Head;
         self.head.clear();
         self.said.clear();
+        self.kept_body.clear();
         (self.status, self.bytes, self.differs_at) = (0, 0, None);
         if !self.spilled.is_empty() {
             // Free the memory, because few of ten thousand connections are in the middle of a head.
@@ -174,16 +180,26 @@ impl Response {
     }
 
     /// Returns the value of a header, if the head was kept (`Expected::keeps_head`).
-    pub fn header(&self, name: &'static str) -> Option<&str> {
+    pub fn header<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.headers(name).next()
     }
 
     /// Returns the values of all headers of a name.
-    pub fn headers(&self, name: &'static str) -> impl Iterator<Item = &str> {
+    pub fn headers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         // Each line is decoded by itself, because a line that is not text must not hide the others.
         let lines = self.head.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
         let headers = lines.filter_map(|line| line.split_once(':'));
         headers.filter(move |(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+
+    /// Returns the beginning of an unexpected status's body.
+    pub fn said(&self) -> &[u8] {
+        &self.said
+    }
+
+    /// Returns the beginning of the body, if it was kept (`Expected::kept_body_bytes`).
+    pub fn kept_body(&self) -> &[u8] {
+        &self.kept_body
     }
 
     /// Counts bytes of the body, and compares them with the expected one.
@@ -202,6 +218,8 @@ impl Response {
             let room = KEPT_PAGE_BYTES.saturating_sub(self.said.len());
             self.said.extend_from_slice(&came[..came.len().min(room)]);
         }
+        let room = expected.kept_body_bytes.saturating_sub(self.kept_body.len());
+        self.kept_body.extend_from_slice(&came[..came.len().min(room)]);
         self.bytes += came.len() as u64;
     }
 
@@ -238,7 +256,7 @@ impl Response {
 
 /// Returns the visible text of a page's beginning on one line, without its markup and head; empty if it is
 /// not text.
-fn text_of(page: &[u8]) -> String {
+pub fn text_of(page: &[u8]) -> String {
     let page = String::from_utf8_lossy(page);
     let body = page.split_once("</head>").map_or(page.as_ref(), |(_, body)| body);
     let mut text = String::new();
@@ -282,7 +300,14 @@ mod tests {
 
     #[test]
     fn a_header_that_is_no_text_hides_no_other() {
-        let expected = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: true };
+        let expected = Expected {
+            status: 200,
+            bytes: None,
+            body: None,
+            to_head: false,
+            keeps_head: true,
+            kept_body_bytes: 0,
+        };
         let mut response = Response::default();
         response.begin();
         let head =
@@ -298,7 +323,14 @@ mod tests {
     /// one.
     #[test]
     fn a_wrong_status_is_said_with_its_page() {
-        let expected = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: false };
+        let expected = Expected {
+            status: 200,
+            bytes: None,
+            body: None,
+            to_head: false,
+            keeps_head: false,
+            kept_body_bytes: 0,
+        };
         let check = |status: &str, page: &str| {
             let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{page}", page.len());
             let mut response = Response::default();

@@ -142,6 +142,11 @@ impl Task {
 }
 
 impl Load {
+    /// Returns true if its users perform their own scenario, whose steps may carry secrets.
+    pub fn is_scenario(&self) -> bool {
+        self.exchange.as_ref().is_some_and(SignInSpec::is_scenario)
+    }
+
     /// Returns its users as the sign-in needs them.
     pub fn visitors(&self) -> Visitors {
         let used = self.clients.iter().filter(|kind| kind.share > 0);

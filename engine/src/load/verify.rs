@@ -59,6 +59,7 @@ fn accept(load: &Load, kind: &ClientKind) -> Result<Vec<String>, Failure> {
             }
         };
         let answer = format!("status {} and {} bytes", seen.status, seen.bytes);
+        let answer = if load.is_scenario() { format!("every step; the last: {answer}") } else { answer };
         let path = if load.request.paths.len() > 1 { format!(" from {path}") } else { String::new() };
         note(&mut accepted, format!("{answer}{path}"));
         if let Some(SignedIn { user, seen }) = &seen.signed_in {
@@ -139,6 +140,10 @@ fn note(list: &mut Vec<String>, words: String) {
 }
 
 fn not_accepted(load: &Load, path: &str, fault: &Fault) -> Failure {
+    if load.is_scenario() {
+        // The fault names its step.
+        return Failure::Failed(format!("not accepted: {}: {}", fault.kind, fault.words));
+    }
     Failure::Failed(format!("not accepted: {} {path}: {}: {}", load.request.method, fault.kind, fault.words))
 }
 

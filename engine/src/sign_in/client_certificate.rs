@@ -119,7 +119,14 @@ mod tests {
     /// The user is the one that the server names; an unknown name selects the first.
     #[test]
     fn the_user_is_the_one_that_the_server_saw() {
-        let expected = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: true };
+        let expected = Expected {
+            status: 200,
+            bytes: None,
+            body: None,
+            to_head: false,
+            keeps_head: true,
+            kept_body_bytes: 0,
+        };
         let mut client = CertificateClient {
             requests: Vec::new(),
             expected: expected.clone(),

@@ -19,6 +19,7 @@ mod ntlm;
 mod opaque_token;
 pub mod password;
 mod returning;
+mod scenario;
 pub mod scheme;
 mod session_cookie;
 mod shown;
@@ -50,6 +51,7 @@ const SCHEMES: &[Scheme] = &[
     kerberos::SCHEME,
     ntlm::SCHEME,
     opaque_token::SCHEME,
+    scenario::SCHEME,
     session_cookie::SCHEME,
 ];
 
@@ -75,6 +77,13 @@ pub struct SignInSpec {
     /// Fields of the scheme.
     #[serde(flatten)]
     settings: Settings,
+}
+
+impl SignInSpec {
+    /// Returns true if its requests are steps of a user's own scenario, not pages of the load.
+    pub fn is_scenario(&self) -> bool {
+        self.scheme == scenario::SCHEME.name
+    }
 }
 
 /// Users of a load, and their requests.

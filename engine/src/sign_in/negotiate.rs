@@ -31,7 +31,14 @@ mod tests {
     use crate::http::response::Expected;
 
     fn answer(headers: &str) -> Response {
-        let expected = Expected { status: 401, bytes: None, body: None, to_head: false, keeps_head: true };
+        let expected = Expected {
+            status: 401,
+            bytes: None,
+            body: None,
+            to_head: false,
+            keeps_head: true,
+            kept_body_bytes: 0,
+        };
         let mut response = Response::default();
         let head = format!("HTTP/1.1 401 Unauthorized\r\n{headers}Content-Length: 0\r\n\r\n");
         response.take(head.as_bytes(), &expected).expect("an answer");

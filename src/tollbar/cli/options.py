@@ -65,6 +65,9 @@ class Options:
     server_pid: Annotated[tuple[int, ...], Parameter(negative="")] = ()
     """Process id of your server on this machine, such as `4711`. The cost is then the CPU time of this process and its
     children; default: the client's CPU time. The listening port shows which URL it serves. Repeatable."""
+    scenario: Path | None = None
+    """File with the steps that each user of the `--url` performs, such as `shop.toml`; default: one
+    request for the URL's path."""
     resumption: Resumption = "none"
     """`ticket`: clients of the `--url` offer the session of their last connection. `none`: each connection has a full
     handshake. Default: `none`."""
@@ -95,6 +98,10 @@ class Options:
         if self.against is not None and self.url is None:
             hint = "for example `--url https://localhost:8443/ --against http://localhost:8080/`"
             raise TollbarError("`--against` needs `--url`", hint=hint)
+        if self.scenario is not None and self.url is None:
+            raise TollbarError(
+                "`--scenario` needs `--url`", hint="for example `--url https://localhost:8443/ --scenario shop.toml`"
+            )
         if self.resumption != "none" and self.url is None:
             hint = "without your own server, for example `tollbar ask tls tls-1.3 resumption=none,ticket`"
             raise TollbarError("`--resumption` needs `--url`", hint=hint)
@@ -125,7 +132,7 @@ def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
     """Return the requested studies: that of a URL, and the named ones; without either the set `quick`."""
     urls = [url for url in (options.against, options.url) if url is not None]
     owned, pids = options.i_own_this_server, options.server_pid
-    theirs = [of_urls(urls, options.users, owned, pids, options.resumption)] if urls else []
+    theirs = [of_urls(urls, options.users, owned, pids, options.resumption, options.scenario)] if urls else []
     named = study.load(studies or (() if urls else ("quick",)))
     return (*theirs, *with_servers(named, options.i_own_this_server, () if urls else options.server_pid))
 

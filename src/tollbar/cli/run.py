@@ -51,6 +51,7 @@ def run(
     tollbar run --url https://localhost:8443/path --users 1 --users 16
     tollbar run sign-in-today --roles web=192.0.2.7,database=192.0.2.8
     tollbar run --url https://localhost:8443/ --against http://localhost:8080/ --server-pid 4711
+    tollbar run --url https://localhost:8443/ --scenario shop.toml --server-pid 4711
     tollbar run digests --cluster ray        on each node of a cluster (docs/many-machines.md)
 
     Parameters

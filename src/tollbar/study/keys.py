@@ -11,6 +11,7 @@ from tollbar.core import limits, units
 from tollbar.core.limits import Limits
 from tollbar.core.wire import Plain, Wire
 from tollbar.study.figures import Figure
+from tollbar.study.scenario import WireScenario
 from tollbar.study.values import (
     DEFAULT_MEASURE,
     DEFAULT_THRESHOLD,
@@ -34,7 +35,7 @@ def _unit(reader: object) -> BeforeValidator:
     return BeforeValidator(reader)  # type: ignore[arg-type]
 
 
-def _within(limits: Limits) -> AfterValidator:
+def within(limits: Limits) -> AfterValidator:
     return AfterValidator(limits.check)
 
 
@@ -71,16 +72,16 @@ class WireRequest(Wire):
 
 
 class WireExpect(Wire):
-    status: Annotated[int, _within(limits.STATUS)] = 200
-    bytes: Annotated[int, _within(limits.BODY_BYTES)] | str | None = None
+    status: Annotated[int, within(limits.STATUS)] = 200
+    bytes: Annotated[int, within(limits.BODY_BYTES)] | str | None = None
 
 
 class WireLoad(Wire):
     shape: Literal["closed", "open"] = "closed"
-    users: tuple[Annotated[int, _within(limits.USERS)], ...] = (1,)
+    users: tuple[Annotated[int, within(limits.USERS)], ...] = (1,)
     rates: tuple[Rate, ...] = ()
     utilisation: tuple[Utilisation, ...] = ()
-    think: Annotated[Seconds, _within(limits.THINK_S)] = 0.0
+    think: Annotated[Seconds, within(limits.THINK_S)] = 0.0
     client: tuple[ClientPlace, ...] = ()
     connection: Literal["new", "user"] | None = None
     request: WireRequest = WireRequest()
@@ -101,17 +102,17 @@ class WireLoad(Wire):
 
 class WireMeasure(Wire):
     cost: Cost | None = None
-    chunk: Annotated[Seconds, _within(limits.CHUNK_S)] = DEFAULT_MEASURE.chunk_s
-    rounds: Annotated[int, _within(limits.ROUNDS)] = DEFAULT_MEASURE.rounds
-    blocks: Annotated[int, _within(limits.BLOCKS)] = DEFAULT_MEASURE.blocks
-    pause: Annotated[Seconds, _within(limits.PAUSE_S)] = DEFAULT_MEASURE.pause_s
-    precision: Annotated[Share, _within(limits.PRECISION)] | None = None
-    longest: Annotated[Seconds, _within(limits.LONGEST_S)] | None = None
+    chunk: Annotated[Seconds, within(limits.CHUNK_S)] = DEFAULT_MEASURE.chunk_s
+    rounds: Annotated[int, within(limits.ROUNDS)] = DEFAULT_MEASURE.rounds
+    blocks: Annotated[int, within(limits.BLOCKS)] = DEFAULT_MEASURE.blocks
+    pause: Annotated[Seconds, within(limits.PAUSE_S)] = DEFAULT_MEASURE.pause_s
+    precision: Annotated[Share, within(limits.PRECISION)] | None = None
+    longest: Annotated[Seconds, within(limits.LONGEST_S)] | None = None
     cells: Cells = "all"
 
 
 class WireJudge(Wire):
-    threshold: Annotated[Share, _within(limits.THRESHOLD)] = DEFAULT_THRESHOLD
+    threshold: Annotated[Share, within(limits.THRESHOLD)] = DEFAULT_THRESHOLD
 
 
 class WireRoles(Wire):
@@ -131,6 +132,7 @@ class WireStudy(Wire):
     servers: Names = ()
     url: Urls = ()
     load: WireLoad | None = None
+    scenario: WireScenario | None = None
     roles: WireRoles = WireRoles()
     baseline: str | dict[str, Value] | None = None
     vary: dict[str, tuple[Value, ...]] = {}
@@ -152,6 +154,8 @@ class WireStudy(Wire):
             raise ValueError("`providers` is empty; remove it to use the family's default")
         if self.url and self.servers:
             raise ValueError("`servers` and `url` cannot be combined")
+        if self.scenario is not None and not self.url:
+            raise ValueError('`scenario` needs `url`, for example `url = "https://localhost:8443/"`')
         metric = STATISTIC_OF[self.statistic] if self.statistic else None
         if metric and metric not in {claim.metric for claim in self.claim}:
             raise ValueError(f'`statistic` needs a `[[claim]]` with `metric = "{metric}"`')

@@ -22,7 +22,8 @@ from tollbar.core.patterns import is_like
 from tollbar.core.wire import parse
 from tollbar.core.words import counted
 from tollbar.study.figures import Figure
-from tollbar.study.keys import GONE, WireStudy
+from tollbar.study.keys import GONE, WireLoad, WireStudy
+from tollbar.study.scenario import WireScenario
 from tollbar.study.values import (
     CHOSEN_ELSEWHERE,
     CLIENT_PLACES,
@@ -73,7 +74,8 @@ def read(
     load = _load(wire, family, where)
     _check_threads(wire, family, load, where)
     here = None if kept else (*wire.url, *servers.all_servers())
-    reader = _Reader(family, where, here, has_load=load is not None)
+    steps = () if wire.scenario is None else wire.scenario.measured
+    reader = _Reader(family, where, here, has_load=load is not None, steps=steps)
     choices = reader.choices(wire.choices)
     baseline = wire.baseline or choices[0]
     return Study(
@@ -163,6 +165,8 @@ def _load(study: WireStudy, family: Family, where: str) -> Load | None:
             where=where,
             hint="remove it; the client then has its own core",
         )
+    if study.scenario is not None:
+        _check_scenario(study.scenario, wire, where)
     expected = None if wire.expect.bytes is None else str(wire.expect.bytes)
     _check_template(wire.request.get or "", "load.request.get", family, where)
     _check_template(expected or "", "load.expect.bytes", family, where)
@@ -175,13 +179,22 @@ def _load(study: WireStudy, family: Family, where: str) -> Load | None:
         rates_hz=wire.rates,
         utilisations=wire.utilisation,
         think_s=wire.think,
-        connection=wire.connection,
+        connection=wire.connection if study.scenario is None else study.scenario.connection,
         get=wire.request.get,
         unique_query=wire.request.unique,
         status=wire.expect.status,
         expected_bytes=expected,
         clients=wire.client,
+        scenario=study.scenario,
     )
+
+
+def _check_scenario(scenario: WireScenario, load: WireLoad, where: str) -> None:
+    """Raise TollbarError for a load with requests of its own, and for a text that names no value."""
+    if load.model_fields_set & {"request", "expect", "connection", "client"}:
+        what = "`load` cannot have requests, answers, connections or clients next to `scenario`, whose steps have them"
+        raise TollbarError(what, where=where, hint="keep `users`, `rates` and `think`")
+    scenario.check_names(where)
 
 
 def _check_template(template: str, key: str, family: Family, where: str) -> None:
@@ -256,6 +269,8 @@ class _Reader:
     servers: tuple[str, ...] | None
     """Existing servers; None: servers need not exist here."""
     has_load: bool = False
+    steps: tuple[str, ...] = ()
+    """Steps of the scenario with which a pass ends."""
 
     def choices(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """Return the choices that these names and patterns match, in the family's order, the null one only by name."""
@@ -382,6 +397,7 @@ class _Reader:
             "op": self.family.operations,
             "server": self.servers,
             "client": CLIENT_PLACES,
+            "step": self.steps,
         }
         if name in known:
             return self.known(name, given, known[name], key)

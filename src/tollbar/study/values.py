@@ -16,6 +16,7 @@ from tollbar.core import limits, units
 from tollbar.core.patterns import matches
 from tollbar.core.wire import KEYS, Strict
 from tollbar.study.figures import Figure
+from tollbar.study.scenario import WireScenario
 
 Coordinates = Mapping[str, Value]
 """Coordinates of a cell.
@@ -36,6 +37,7 @@ CHOSEN_ELSEWHERE = {
     "rate": "load.rates",
     "utilisation": "load.utilisation",
     "client": "load.client",
+    "step": "scenario.step",
 }
 """Keys of a study that set these coordinates; varied elsewhere, they would only rename its cells."""
 
@@ -273,6 +275,8 @@ class Load:
     """
     utilisations: tuple[int, ...] = ()
     """Open loop: the percentage of a core's time that the server is kept busy, each a cell."""
+    scenario: WireScenario | None = None
+    """Steps of each pass; None: one request."""
 
     @property
     def is_open(self) -> bool:

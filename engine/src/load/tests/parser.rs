@@ -36,7 +36,7 @@ fn whole(response: &Response, taken: usize, expected: &Expected) -> Made {
 
 fn expecting(body: Option<&str>, to_head: bool) -> Expected {
     let body = body.map(|body| body.as_bytes().to_vec());
-    Expected { status: 200, bytes: None, body, to_head, keeps_head: false }
+    Expected { status: 200, bytes: None, body, to_head, keeps_head: false, kept_body_bytes: 0 }
 }
 
 /// Xorshift generator, which gives the same inputs in every run.

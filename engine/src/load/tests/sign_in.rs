@@ -28,8 +28,14 @@ struct Challenge {
 
 impl Challenge {
     fn new(users: usize) -> Challenge {
-        let expected =
-            |status, keeps_head| Expected { status, bytes: None, body: None, to_head: false, keeps_head };
+        let expected = |status, keeps_head| Expected {
+            status,
+            bytes: None,
+            body: None,
+            to_head: false,
+            keeps_head,
+            kept_body_bytes: 0,
+        };
         let expected = [expected(401, true), expected(200, false)];
         Challenge { expected, challenges: vec![String::new(); users], request: Vec::new() }
     }

@@ -200,7 +200,14 @@ mod tests {
         std::fs::write(&file, "u1\tpassword\t0\n").expect("a file");
         let accounts = Accounts::read(&AccountsSpec { file: file.clone(), first: 0, count: 1 });
         let _ = std::fs::remove_file(&file);
-        let any = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: true };
+        let any = Expected {
+            status: 200,
+            bytes: None,
+            body: None,
+            to_head: false,
+            keeps_head: true,
+            kept_body_bytes: 0,
+        };
         DigestClient {
             algorithm: Algorithm::Sha256,
             kind: VisitKind::Request,

@@ -9,6 +9,9 @@ mod hash;
 mod header;
 mod server;
 
+pub use hash::{Algorithm, Answered};
+pub use header::Challenge;
+
 pub const SCHEME: Scheme = Scheme {
     name: "digest",
     client: client::client,

@@ -14,7 +14,7 @@ LOADS = ("users", "rate", "utilisation")
 
 `rate` and `utilisation` of zero are unpaced: users ask as soon as they are answered.
 """
-OF_A_LOAD = (*LOADS, "client")
+OF_A_LOAD = (*LOADS, "client", "step")
 _NOT_SAID = ("op", "server", "provider")
 
 

@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -37,6 +37,8 @@ class Remote:
     """Empty, because its processes are only known on this machine."""
     work_dirs: Mapping[str, Path] = field(default_factory=dict, compare=False)
     given: Mapping[str, Path] = field(default_factory=dict, compare=False)
+    certificate_pem: str | None = field(default=None, compare=False)
+    """Verified certificate, which its clients require; None: any."""
 
     @property
     def name(self) -> str:
@@ -107,7 +109,7 @@ def accounted(remotes: Sequence[Remote], pids: Sequence[int]) -> tuple[Remote, .
         own = [root for root in roots if not set(holding).isdisjoint(trees[root])]
         _refuse_missing(remote, holding, [pid for root in own for pid in trees[root]])
         began = {pid: proc.start_time(pid) for pid in own}
-        found.append(Remote(remote.url, remote.address, _named(own), began))
+        found.append(replace(remote, components=_named(own), began=began))
     for root in roots:
         if not any(root in remote.began for remote in found):
             where = " or ".join(remote.address for remote in remotes)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from tollbar.catalog.servers.remote import Remote, accounted
@@ -14,7 +16,10 @@ from tollbar.core import wire
 from tollbar.core.errors import TollbarError
 from tollbar.core.records import Outcome
 from tollbar.core.runner import ask, confined, engine
+from tollbar.lab.servers.scenario import exchange_of
 from tollbar.study import Study, read
+from tollbar.study.scenario import WireScenario
+from tollbar.study.scenario_file import ScenarioFile, read_scenario
 
 # Simultaneous connections in an idle and in a busy moment of a small service.
 DEFAULT_USERS = (1, 8)
@@ -34,21 +39,29 @@ def of_urls(
     owned: Collection[str] = (),
     pids: Sequence[int] = (),
     resumption: Resumption = "none",
+    scenario: Path | None = None,
 ) -> Study:
     """Return the study of one URL, or of several compared with the first.
 
     With `resumption` clients offer the session that a server gave them. Each server is contacted once, to learn its
     default version. Raises TollbarError for a server that may not be tested or does not answer, and for a process that
-    is not a server's.
+    is not a server's. With the file of a `scenario` its steps are measured, once all of them were performed right.
     """
     if len(set(urls)) < len(urls):
         raise TollbarError("`--url` and `--against` must be different URLs", where=urls[0])
     if resumption != "none" and not any(_parts(url).scheme == "https" for url in urls):
         hint = "use an https URL, or remove `--resumption`"
         raise TollbarError(f"`--resumption {resumption}` needs an https URL", where=urls[-1], hint=hint)
+    steps = None if scenario is None else read_scenario(scenario)
     remotes = found(urls, owned, pids)
-    by_itself = {remote.url: _negotiated(remote) for remote in remotes}
-    text = text_of(by_itself, users, counts_server=all(remote.components for remote in remotes), resumption=resumption)
+    if steps is not None:
+        remotes = tuple(_trusted(remote, steps) for remote in remotes)
+    by_itself = {remote.url: _negotiated(remote, steps) for remote in remotes}
+    counts_server = all(remote.components for remote in remotes)
+    if steps is None:
+        text = text_of(by_itself, users, counts_server=counts_server, resumption=resumption)
+    else:
+        text = text_of_scenario(by_itself, users, steps, counts_server=counts_server, resumption=resumption)
     return replace(read("url", text, where=urls[0]), remotes=remotes)
 
 
@@ -99,6 +112,52 @@ def text_of(
     )
 
 
+def text_of_scenario(
+    by_itself: Mapping[str, str],
+    users: Sequence[int],
+    file: ScenarioFile,
+    *,
+    counts_server: bool = False,
+    resumption: Resumption = "none",
+) -> str:
+    """Return the study of a scenario as TOML, each server in the version of TLS that it negotiates by default."""
+    first, *others = by_itself
+    asked, side = " and ".join(others or [first]), "server" if counts_server else "client"
+    scenario = file.scenario
+    baseline = {"choice": by_itself[first]} | ({"server": first} if others else {"step": scenario.measured[0]})
+    choices = [*dict.fromkeys(by_itself.values())]
+    leave_out = [
+        {"where": {"server": [url], "choice": other}, "because": BY_ITSELF}
+        for url, other in ((url, [one for one in choices if one != by_itself[url]]) for url in by_itself)
+        if other
+    ]
+    vary = {"op": ["connect" if scenario.connection == "new" else "request"]}
+    return wire.text_of(
+        {
+            "": {
+                "question": f"How much does each step of a scenario cost the {side} of {asked}"
+                f"{f', compared with {first}' if others else ''}?",
+                "family": "tls",
+                "url": [*by_itself],
+                "providers": ["aws-lc"],
+                "choices": choices,
+                "baseline": baseline,
+                "notes": [PASSES, COUNTED if counts_server else NOT_COUNTED],
+            },
+            "vary": vary | ({"resumption": [resumption]} if resumption != "none" else {}),
+            "load": file.load.table(tuple(users)),
+            "leave-out": leave_out,
+            "measure": {"cost": "server-cpu"} if counts_server else {},
+            **scenario.tables,
+        }
+    )
+
+
+PASSES = (
+    "An operation is one pass over the scenario, from its first step to the one of the row, and a rate counts passes."
+    " The cost of one step is its row minus the row before."
+)
+BY_ITSELF = "a scenario is performed in the version of TLS that the server negotiates by itself"
 NOT_COUNTED = "Cost is what the client pays for a request: what the server pays is no part of it."
 COUNTED = (
     "The server ran as it was found: Tollbar neither started it nor kept it to a core, and what it did meanwhile for"
@@ -116,7 +175,7 @@ def with_servers(studies: Sequence[Study], owned: Collection[str], pids: Sequenc
             hint="for example `--url https://localhost:8443/ --server-pid 4711`",
         )
     known = {remote.url: remote for remote in found([*urls], owned, pids)}
-    asked = tuple(replace(study, remotes=tuple(known[remote.url] for remote in study.remotes)) for study in studies)
+    asked = tuple(_asked(study, tuple(known[remote.url] for remote in study.remotes)) for study in studies)
     for study in asked:
         unknown = [remote.url for remote in study.remotes if not remote.components]
         if unknown and study.measure.cost == "server-cpu":
@@ -126,6 +185,15 @@ def with_servers(studies: Sequence[Study], owned: Collection[str], pids: Sequenc
                 hint="for example `--server-pid 4711`",
             )
     return asked
+
+
+def _asked(study: Study, remotes: tuple[Remote, ...]) -> Study:
+    """Return a study of these servers. Raises TollbarError for a missing file or variable of its scenario."""
+    scenario = study.load.scenario if study.load else None
+    if scenario is not None:
+        exchange_of(scenario)
+        remotes = tuple(_trusted(remote, scenario) for remote in remotes)
+    return replace(study, remotes=remotes)
 
 
 def named_again(studies: Sequence[Study]) -> tuple[str, ...]:
@@ -155,7 +223,8 @@ def client_of(remote: Remote, version: str, *, resumes: bool = False) -> Mapping
     """
     if remote.parts.scheme != "https":
         return None
-    return {"protocol": version, "name": remote.parts.hostname, **({"resume": True} if resumes else {})}
+    pinned = {"certificate_pem": remote.certificate_pem} if remote.certificate_pem else {}
+    return {"protocol": version, "name": remote.parts.hostname, **pinned, **({"resume": True} if resumes else {})}
 
 
 def addresses_of(url: str) -> tuple[str, ...]:
@@ -207,11 +276,40 @@ def _number(address: str) -> str:
     return address.rpartition(":")[0].strip("[]").partition("%")[0]
 
 
-def _negotiated(remote: Remote) -> str:
+def _trusted(remote: Remote, scenario: WireScenario) -> Remote:
+    """Return a server with its certificate, which must verify before it gets a secret. Raises TollbarError."""
+    if remote.parts.scheme != "https":
+        return remote
+    host, _, port = remote.address.rpartition(":")
+    try:
+        context = ssl.create_default_context(cafile=scenario.trust)
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S) as plain,
+            context.wrap_socket(plain, server_hostname=remote.parts.hostname) as secured,
+        ):
+            certificate = secured.getpeercert(binary_form=True)
+    except ssl.SSLCertVerificationError as error:
+        raise TollbarError(
+            f"the certificate does not verify: {error.verify_message}; a scenario sends no secret there",
+            where=remote.url,
+            hint='`trust = "ca.pem"` in the scenario names the certificates to accept as authorities',
+        ) from error
+    except ssl.SSLError as error:
+        where = scenario.trust if scenario.trust and "PEM" in str(error.reason) else remote.url
+        raise TollbarError(f"no TLS: {error.reason or error}", where=where) from error
+    except OSError as error:
+        where = (scenario.trust if isinstance(error, FileNotFoundError) else None) or remote.url
+        raise TollbarError(f"cannot be read: {error.strerror or error}", where=where) from error
+    assert certificate is not None
+    return replace(remote, certificate_pem=ssl.DER_cert_to_PEM_cert(certificate))
+
+
+def _negotiated(remote: Remote, scenario: WireScenario | None = None) -> str:
     """Return the version that a server negotiates by default. Raises TollbarError if it returns no page.
 
     The load client connects in the same way as in measurements.
     """
+    exchange: dict[str, Any] | None = None if scenario is None else exchange_of(scenario)
     for choice in SCHEMES[remote.parts.scheme]:
         load = {
             "address": remote.address,
@@ -220,6 +318,7 @@ def _negotiated(remote: Remote) -> str:
             "users": 1,
             "connection": "new",
             "request": {"paths": [remote.path]},
+            "exchange": exchange,
             "is_lab": False,
         }
         task = {"mode": "verify", "load": load}

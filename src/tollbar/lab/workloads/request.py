@@ -17,6 +17,7 @@ from tollbar.catalog.families import Standing, Value
 from tollbar.catalog.servers import Installed, NotStarted, Server, Unavailable
 from tollbar.catalog.servers.remote import Remote
 from tollbar.core import machine, proc
+from tollbar.core.errors import TollbarError
 from tollbar.core.metrics import NETWORK
 from tollbar.core.records import (
     CLIENT,
@@ -36,10 +37,12 @@ from tollbar.lab.servers import driver, handing, loading
 from tollbar.lab.servers.configuration import Request, rendered
 from tollbar.lab.servers.nodes import Node
 from tollbar.lab.servers.sandbox import Sandbox
+from tollbar.lab.servers.scenario import exchange_of
 from tollbar.lab.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.lab.workloads.operation import OperationWorkload
 from tollbar.study import NOT_SETTINGS, Load, is_paced
 from tollbar.study.plan import Cell
+from tollbar.study.scenario import WireScenario
 
 # Connections, a handful of them refused, of which one or two may have to reach a limit.
 PROOF_LIMIT_S = 60.0
@@ -221,6 +224,8 @@ class RequestWorkload(Workload):
     ) -> tuple[dict[str, Any], Account | None]:
         """Return the load client's task, with its own copies of the files that it reads, and its account."""
         task = self._task(cell, mode, seed, server, sandbox)
+        if cell.load is not None and cell.load.scenario is not None:
+            task["load"]["exchange"] = _scenario(cell, cell.load.scenario)
         account = server.client_account(self.account_like(cell))
         if sandbox is None:
             return task, account
@@ -247,7 +252,9 @@ class RequestWorkload(Workload):
                     "headers": [],
                     "unique_query": load.unique_query,
                 },
-                "exchange": self.exchange(cell, server, sandbox),
+                "exchange": self.exchange(cell, server, sandbox)
+                if load.scenario is None
+                else exchange_of(load.scenario, str(at["step"]), is_shown=True),
                 "expect": {"status": load.status, "bytes": expected},
                 "is_lab": not isinstance(cell.server, Remote),
                 "components": {name: pid for name, pid in server.components.items() if name not in server.nodes},
@@ -255,6 +262,14 @@ class RequestWorkload(Workload):
                 "request_limit_s": REQUEST_LIMIT_S,
             }
         }
+
+
+def _scenario(cell: Cell, scenario: WireScenario) -> dict[str, Any]:
+    """Return the scenario of a cell with its secrets, which are read for each task. Raises NotStarted."""
+    try:
+        return exchange_of(scenario, str(cell.coordinates["step"]))
+    except TollbarError as error:
+        raise NotStarted(Outcome.FAILED, str(error)) from error
 
 
 def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:

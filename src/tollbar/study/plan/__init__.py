@@ -422,6 +422,8 @@ def _loads(study: Study) -> dict[str, tuple[Value, ...]]:
     if study.load is None:
         return {}
     where: dict[str, tuple[Value, ...]] = {"client": study.load.clients} if study.load.clients else {}
+    if study.load.scenario is not None:
+        where["step"] = study.load.scenario.measured
     if study.load.rates_hz:
         return {"rate": tuple(whole(rate) for rate in study.load.rates_hz), **where}
     if study.load.utilisations:

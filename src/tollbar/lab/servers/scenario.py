@@ -1,0 +1,124 @@
+"""Scenario as the load client gets it: with the values of files and the environment, by its standard input only."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tollbar.core.errors import TollbarError, unknown
+from tollbar.core.files import read_text
+from tollbar.study.scenario import WireScenario, WireStep, WireValue
+
+# The load client reads a task of at most 16 MiB.
+MOST_CSV_BYTES = 8 * 1024 * 1024
+MOST_ROWS = 100_000
+MOST_SECRET_BYTES = 64 * 1024
+HIDDEN = "(not shown)"
+
+
+def exchange_of(scenario: WireScenario, through: str | None = None, *, is_shown: bool = False) -> dict[str, Any]:
+    """Return the field `load.exchange` of a task whose passes end with the step `through`; None: the last one.
+
+    `is_shown`: for display, without the values of files and the environment. Raises TollbarError for a file or a
+    variable that is missing.
+    """
+    sources, values = _sources(scenario, is_shown)
+    steps = scenario.step if through is None else scenario.step[: scenario.names.index(through) + 1]
+    names = [step.name or name.partition(" ")[2] for name, step in zip(scenario.names, steps, strict=False)]
+    signed = scenario.sign_in
+    return {
+        "scheme": "scenario",
+        "sources": sources,
+        "values": values,
+        "sign_in": None
+        if signed is None
+        else {**signed.model_dump(exclude={"krb5_config"}), "krb5_config": signed.krb5_config},
+        "steps": [_step(name, step) for name, step in zip(names, steps, strict=True)],
+    }
+
+
+def _step(name: str, step: WireStep) -> dict[str, Any]:
+    return {
+        "name": name,
+        "method": step.method,
+        "path": step.target,
+        "headers": [*step.headers.items()],
+        "body": step.body,
+        "form": None if step.form is None else [*step.fields],
+        "status": step.expect.status,
+        "text": step.expect.text,
+        "capture": {value: place.named for value, place in step.capture.items()},
+        "once": step.once,
+    }
+
+
+def _sources(scenario: WireScenario, is_shown: bool) -> tuple[list[dict[str, Any]], dict[str, tuple[int, int]]]:
+    """Return the sources of values, and the source and column of each name; columns of a file share their rows."""
+    sources: list[dict[str, Any]] = []
+    values: dict[str, tuple[int, int]] = {}
+    columns: dict[str, list[str]] = {}
+    for name, value in scenario.values.items():
+        if value.csv is not None:
+            columns.setdefault(value.csv, []).append(name)
+            continue
+        values[name] = (len(sources), 0)
+        sources.append(_single(name, value, is_shown))
+    for file, names in columns.items():
+        values |= {name: (len(sources), place) for place, name in enumerate(names)}
+        wanted = [str(scenario.values[name].column) for name in names]
+        rows = [[HIDDEN] * len(wanted)] if is_shown else _rows(Path(file), wanted)
+        sources.append({"rows": rows, "is_secret": True, "is_of_user": True})
+    return sources, values
+
+
+def _single(name: str, value: WireValue, is_shown: bool) -> dict[str, Any]:
+    if value.range is not None:
+        return {"range": value.range}
+    if value.items is not None:
+        return {"rows": [[one] for one in value.items]}
+    return {"rows": [[HIDDEN if is_shown else _secret(name, value)]], "is_secret": True}
+
+
+def _secret(name: str, value: WireValue) -> str:
+    if value.file is not None:
+        text = read_text(Path(value.file), MOST_SECRET_BYTES).removesuffix("\n")
+    else:
+        text = os.environ.get(str(value.env), "")
+    if not text:
+        source = (
+            f"the environment variable `{value.env}` is not set" if value.env else f"the file {value.file} is empty"
+        )
+        hint = f"`export {value.env}=…` sets it" if value.env else "write the secret into it"
+        raise TollbarError(f"{source}; the scenario's value `{name}` needs it", hint=hint)
+    return text
+
+
+def _rows(path: Path, wanted: Sequence[str]) -> list[list[str]]:
+    """Return these columns of all rows of a CSV file, whose first line names them."""
+    lines = csv.reader(read_text(path, MOST_CSV_BYTES).splitlines(keepends=True), strict=True)
+    try:
+        header = next(lines, [])
+        places = []
+        for column in wanted:
+            if column not in header:
+                raise unknown("column", column, header, where=str(path))
+            places.append(header.index(column))
+        rows = []
+        for row in lines:
+            if not row:
+                continue
+            if len(row) != len(header):
+                # The line may hold a password, and is not printed.
+                what = f"line {lines.line_num} has {len(row)} fields; the first line has {len(header)}"
+                raise TollbarError(what, where=str(path))
+            rows.append([row[place] for place in places])
+            if len(rows) > MOST_ROWS:
+                raise TollbarError(f"has more than {MOST_ROWS:,} rows, the limit", where=str(path))
+    except csv.Error as error:
+        raise TollbarError(f"line {lines.line_num} is not CSV: {error}", where=str(path)) from error
+    if not rows:
+        raise TollbarError("has no rows below its first line, which names the columns", where=str(path))
+    return rows
