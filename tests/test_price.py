@@ -19,6 +19,7 @@ from tollbar.analysis import Verdict
 from tollbar.catalog import families, policies
 from tollbar.catalog.families import Value
 from tollbar.catalog.policies import Ruling
+from tollbar.core.errors import TollbarError
 from tollbar.decide.price import price, pricing, to_measure
 from tollbar.decide.price.document import document
 from tollbar.decide.price.priced import Pricing
@@ -34,6 +35,17 @@ def priced(*components: object, policy: tuple[str, ...] = ("asvs-level-2-5.0.0",
     """Price these components under these policies, by a run of digests."""
     runs = [run(digests())] if measured else []
     return price(made(*components), [policies.policy(name) for name in policy], TODAY, TODAY, runs)
+
+
+def test_assets_times_rules_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = policies.policy("asvs-level-2-5.0.0").all_of_it
+    rules = [rule for part in parts for rule in part.rules if "digest" in rule.families]
+    both = [algorithm("MD5", "a"), algorithm("SHA-256"), algorithm("SHA-256", "b")]
+    monkeypatch.setattr(pricing, "MOST_RULED", 2 * len(rules))
+    assert priced(*both).lines, "alike assets count once"
+    monkeypatch.setattr(pricing, "MOST_RULED", 2 * len(rules) - 1)
+    with pytest.raises(TollbarError, match="different assets and the policies' rules on them make more than"):
+        priced(*both)
 
 
 def test_what_breaks_a_policy_is_replaced_by_the_cheapest_that_meets_it() -> None:

@@ -13,8 +13,10 @@ from datetime import date
 from tollbar.catalog import families, policies
 from tollbar.catalog.families import Family, Standing, at_defaults, given_up, settings_at
 from tollbar.catalog.policies import STANDINGS, Policy, Ruling
+from tollbar.core.errors import TollbarError
 from tollbar.decide.price import platforms
 from tollbar.decide.price.inventory import Inventory
+from tollbar.decide.price.limits import MOST_RULED
 from tollbar.decide.price.mapping import AssetUse, Mapped, mapped
 from tollbar.decide.price.parts import Asset
 from tollbar.decide.price.priced import AssetGroup, Priced, Pricing, has_parameters
@@ -145,6 +147,8 @@ class _Market:
         self.runs = runs
         self._offers: dict[str, FamilyOffer] = {}
         self._priced: dict[tuple[object, ...], Priced] = {}
+        self._rules: dict[str, int] = {}
+        self._ruled = 0
 
     def about(self, family: Family) -> tuple[Policy, ...]:
         """Return the policies that have rules on a family."""
@@ -182,8 +186,22 @@ class _Market:
         # Parts beyond the family have no price, and thousands of assets may differ in them alone.
         key = (use.family.name, *sorted(use.coordinates.items()), use.unmeasured, platform)
         if key not in self._priced:
+            self._count(use.family)
             self._priced[key] = self._price(use, platform)
         return replace(self._priced[key], use=use)
+
+    def _count(self, family: Family) -> None:
+        """Count the rules that judge one more asset.
+
+        Raises TollbarError above the limit, because files from elsewhere can have both many assets and many rules.
+        """
+        if family.name not in self._rules:
+            parts = [part for policy in self.about(family) for part in policy.all_of_it]
+            self._rules[family.name] = sum(family.name in rule.families for part in parts for rule in part.rules)
+        self._ruled += self._rules[family.name]
+        if self._ruled > MOST_RULED:
+            what = f"different assets and the policies' rules on them make more than {MOST_RULED:,} pairs, the limit"
+            raise TollbarError(what, where="--policy", hint="name fewer policies at once, or split the inventory")
 
     def _price(self, use: AssetUse, platform: str | None) -> Priced:
         if use.family.name not in self._offers:
