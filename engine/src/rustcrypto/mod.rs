@@ -114,6 +114,7 @@ mod tests {
         "mysql",
         "postgres-protocol",
         "postgres-types",
+        "regex",
         "rusqlite",
         "rustix",
         "rustls",

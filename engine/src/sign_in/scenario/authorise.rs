@@ -7,7 +7,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::cannot_sign_in;
 use super::template::{Encoding, Scope, Template};
 use crate::failure::{Failure, Fault};
 use crate::gssapi::{self, Context, Credentials, Library, Mechanism};
@@ -214,4 +213,9 @@ impl Challenged {
             text(response.as_bytes()),
         )
     }
+}
+
+/// Makes the fault of a sign-in that cannot continue.
+fn cannot_sign_in(words: impl std::fmt::Display) -> Fault {
+    negotiate::refused(format!("the sign-in: {words}"))
 }

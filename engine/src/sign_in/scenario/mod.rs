@@ -7,15 +7,16 @@ mod authorise;
 mod capture;
 mod jar;
 mod quote;
+mod source;
 mod task;
 mod template;
 
 use self::authorise::Authoriser;
 use self::jar::Jar;
 use self::quote::masked;
-use self::task::{Settings, Source, Step};
+use self::source::Source;
+use self::task::{Settings, Step};
 use self::template::{Encoding, Scope};
-use super::negotiate::refused;
 use super::scheme::{Client, Judgement, Scheme, Setup, Visit};
 use crate::failure::{self, Failure, Fault};
 use crate::http::response::{Expected, Response};
@@ -245,7 +246,5 @@ impl Client for ScenarioClient {
     }
 }
 
-/// Makes the fault of a sign-in that cannot continue.
-fn cannot_sign_in(words: impl std::fmt::Display) -> Fault {
-    refused(format!("the sign-in: {words}"))
-}
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::authorise::{AuthoriseSpec, AuthoriseTask};
 use super::capture::{Capture, CaptureSpec};
+use super::source::{Source, SourceSpec};
 use super::template::{Encoding, Place, Scope, Template};
 use crate::http::page::Site;
 
@@ -21,21 +22,6 @@ pub struct Settings {
     #[serde(default)]
     sign_in: Option<AuthoriseTask>,
     steps: Vec<StepSpec>,
-}
-
-#[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
-struct SourceSpec {
-    #[serde(default)]
-    rows: Vec<Vec<String>>,
-    /// First and last number of a range.
-    range: Option<(u64, u64)>,
-    /// True if its values come from a file or the environment.
-    #[serde(default)]
-    is_secret: bool,
-    /// True if a row belongs to a user, for example an account.
-    #[serde(default)]
-    is_of_user: bool,
 }
 
 #[derive(Deserialize)]
@@ -54,31 +40,6 @@ struct StepSpec {
     capture: BTreeMap<String, CaptureSpec>,
     #[serde(default)]
     once: bool,
-}
-
-/// Rows of which one is drawn, or a range of numbers.
-pub struct Source {
-    rows: Vec<Vec<String>>,
-    range: Option<(u64, u64)>,
-    pub is_secret: bool,
-    pub is_of_user: bool,
-}
-
-impl Source {
-    pub fn count(&self) -> u64 {
-        self.range.map_or(self.rows.len() as u64, |(first, last)| last - first + 1)
-    }
-
-    pub fn value(&self, row: u64, column: usize) -> String {
-        match self.range {
-            Some((first, _)) => (first + row).to_string(),
-            None => self.rows[row as usize][column].clone(),
-        }
-    }
-
-    pub fn row(&self, row: u64) -> Vec<String> {
-        self.rows.get(row as usize).cloned().unwrap_or_default()
-    }
 }
 
 pub struct Step {
@@ -143,9 +104,7 @@ impl Settings {
         }
         let sources: Vec<Source> = sources.into_iter().map(SourceSpec::checked).collect::<Result<_, _>>()?;
         for (name, (source, column)) in &values {
-            let has = sources.get(*source).is_some_and(|one| {
-                one.range.is_some() && *column == 0 || one.rows.iter().all(|row| row.len() > *column)
-            });
+            let has = sources.get(*source).is_some_and(|one| one.has_column(*column));
             if !has {
                 return Err(format!("`load.exchange.values` names no column for {name:?}"));
             }
@@ -168,19 +127,6 @@ impl Settings {
             made.push(step);
         }
         Ok(Compiled { sources, steps: made, captures, authoriser })
-    }
-}
-
-impl SourceSpec {
-    fn checked(self) -> Result<Source, String> {
-        let SourceSpec { rows, range, is_secret, is_of_user } = self;
-        match range {
-            Some((first, last)) if first > last || last - first == u64::MAX || !rows.is_empty() => {
-                Err(format!("`load.exchange.sources` has a range from {first} to {last}"))
-            }
-            None if rows.is_empty() => Err("`load.exchange.sources` has a source without rows".to_owned()),
-            _ => Ok(Source { rows, range, is_secret, is_of_user }),
-        }
     }
 }
 

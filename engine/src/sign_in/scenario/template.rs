@@ -1,6 +1,6 @@
 //! Text with drawn and captured values in it: `${name}`, and `$${` for a `${` that is sent as it is.
 
-use super::task::Source;
+use super::source::Source;
 
 /// Encoding of a value at its place in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
