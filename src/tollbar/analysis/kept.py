@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, NamedTuple, Self
@@ -30,7 +31,7 @@ from tollbar.study.keys import MOST_ITEMS
 FILE = JUDGED
 # Hexadecimal digits of a digest: enough to distinguish any two states.
 _DIGITS = 32
-NUMBERS = 1
+NUMBERS = 2
 """Version of the judged numbers. Raise it by hand in every change that gives the same run other numbers or verdicts."""
 # Bytes of a database's first page that SQLite changes when only a look is noted, or a copy is made: its log mode, the
 # change counters of the file and of the schema, and the writer's version. See "The Database Header" in its file format.
@@ -320,7 +321,12 @@ def _study(judged: StudyJudgement) -> KeptStudy:
 
 
 def _load(study: Study) -> str:
-    return hashlib.sha256(repr(study.load.asked).encode()).hexdigest()[:_DIGITS] if study.load else ""
+    if not study.load:
+        return ""
+    asked = study.load.asked
+    # Without defaults, so that a key which is added later leaves the digests of older studies alone.
+    said = [(one.name, value) for one in fields(asked) if (value := getattr(asked, one.name)) != one.default]
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:_DIGITS]
 
 
 def _wrong_claims(judged: StudyJudgement) -> Iterator[str]:
