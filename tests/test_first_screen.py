@@ -45,7 +45,7 @@ def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
     undecided = "this run cannot distinguish it from “Argon2id, 19 MiB, 2 passes”."
     assert f"It has the lowest cost of 3 approved options; {undecided}" == choices.steps[0]
     assert f"costs 98.5 ms ({X}1.01 [0.9" in choices.steps[1]
-    assert choices.steps[1].endswith("]; this run cannot distinguish the two).")
+    assert choices.steps[1].endswith("]; unclear).")
     assert [True, False, True] == [bar.is_told for bar in choices.bars]
     assert choices.caption.endswith("hollow: not shown to differ from the first")
 
@@ -82,7 +82,7 @@ def test_a_self_test_is_no_recommended_choice() -> None:
 
 
 def test_the_headline_still_has_what_comes_next() -> None:
-    assert headline(passwords()).endswith("(this run cannot distinguish the two).")
+    assert headline(passwords()).endswith("(unclear).")
     assert "PBKDF2-SHA256, 600,000 (acceptable): 97.9 ms of CPU a hash." == whole_answer(passwords()).choices.says
 
 

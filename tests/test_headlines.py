@@ -48,7 +48,7 @@ def study(request: pytest.FixtureRequest) -> StudyJudgement:
 
 
 def test_the_answer_names_the_cheapest_in_good_standing_and_what_others_cost_beside_it() -> None:
-    argon2id = "“Argon2id, 19 MiB, 2 passes” costs 98.5 ms (this run cannot distinguish the two)"
+    argon2id = "“Argon2id, 19 MiB, 2 passes” costs 98.5 ms (unclear)"
     expected = (
         f"PBKDF2-SHA256, 600,000 (acceptable): 97.9 ms of CPU a hash. {argon2id.replace('” ', '” (recommended) ')}.",
         "It has the lowest cost of 3 approved options;"

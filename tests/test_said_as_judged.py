@@ -58,7 +58,7 @@ def test_the_cheapest_is_one_that_every_comparison_calls_so() -> None:
 
 OPEN = {
     Verdict.FREE: ("it costs the same within 3 % as blake3", "blake3 costs the same within 3 %"),
-    Verdict.UNCLEAR: ("this run cannot distinguish it from blake3", "(this run cannot distinguish the two)"),
+    Verdict.UNCLEAR: ("this run cannot distinguish it from blake3", "(unclear)"),
     None: ("it was not compared with blake3", "(not compared)"),
 }
 

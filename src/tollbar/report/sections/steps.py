@@ -19,8 +19,8 @@ from tollbar.results import Row
 MOST_NAMES = 3
 # More steps up than this need a table, which the report has.
 MOST_STEPS = 2
-# The verdict *unclear* on two costs.
-CANNOT_DISTINGUISH = "this run cannot distinguish the two"
+# Verdict on two costs, as in the tables.
+CANNOT_DISTINGUISH = "unclear"
 
 
 class Steps(ABC):
