@@ -36,6 +36,23 @@ baseline  = "tls-1.3"
 [vary]
 op = ["request"]
 """
+SCENARIO = """
+question  = "?"
+family    = "tls"
+url       = ["http://localhost:1/"]
+choices   = ["plaintext"]
+providers = ["aws-lc"]
+baseline  = "plaintext"
+[vary]
+op = ["request"]
+[load]
+users = [1]
+[scenario.values]
+page = { range = RANGE }
+[[scenario.step]]
+get    = "/${page}"
+expect = { status = STATUS }
+"""
 LOAD = '[load]\nrequest = { get = "/bytes/{bytes}" }\n'
 CLAIM = '[[claim]]\nsays = "?"\nof = { choice = "md5" }\nover = { choice = "sha-256" }\nmetric = "cost"\n'
 # Each numeric key, in a study that is valid except for its value.
@@ -53,6 +70,8 @@ KEYS = {
     "load.think": SERVED + LOAD + "think = VALUE",
     "load.expect.status": SERVED + LOAD + "expect = { status = VALUE }",
     "load.expect.bytes": SERVED + LOAD + "expect = { bytes = VALUE }",
+    "scenario.values.range": SCENARIO.replace("RANGE", "[1, VALUE]").replace("STATUS", "200"),
+    "scenario.step.expect.status": SCENARIO.replace("RANGE", "[1, 9]").replace("STATUS", "VALUE"),
     "claim.ratio": DIGEST + CLAIM + "ratio = VALUE",
     "vary of a size": DIGEST + "bytes = [VALUE]",
     "vary of threads": DIGEST + "threads = [VALUE]",
