@@ -100,7 +100,7 @@ def test_a_known_difference_is_found_and_no_secret_is_kept(tollbar: Tollbar, sit
     (study,) = document["studies"]
     (toll,) = [toll for toll in study["tolls"] if toll["server"] == slow.http]
     assert ("costs", "3 read an article", 20) == (toll["verdict"], toll["setting"]["step"], toll["setting"]["users"])
-    # A noisy ratio is of moments next to other programs: its interval is what it promises.
+    # A noisy ratio is of moments next to other programs, and only its interval is promised.
     under_ms = toll["difference"] / (toll["ratio"] - 1) / 1e6
     low, high = (under_ms * (toll[end] - 1) if toll["noisy"] else toll["difference"] / 1e6 for end in ("low", "high"))
     assert low - TOLERANCE_MS <= EXTRA_MS <= high + TOLERANCE_MS
