@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import command
+from tollbar.study.scenario_file import read_scenario
 
 MIB = 1024 * 1024
 # Far more than each needs on a busy machine, and far less than an unlimited read uses.
@@ -27,6 +28,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "size": ["size", "{}"],
     "check": ["check", "policy", "{}"],
     "plan": ["plan", "{}"],
+    "new": ["new", "scenario", "--from", "{}"],
 }
 
 INVENTORY = b'{"bomFormat": "CycloneDX", "specVersion": "1.6", '
@@ -157,6 +159,61 @@ INVENTORIES: Mapping[str, tuple[int, Callable[[], bytes]]] = {
 }
 
 
+REQUEST = (
+    b'{"request": {"method": "POST", "url": "http://a/%b", "headers": [%b],'
+    b' "postData": {"mimeType": "%b", "text": "%b"}}'
+)
+ANSWER = b', "response": {"status": 200, "content": {"mimeType": "%b", "text": "%b"}}}'
+JSON, FORM, HTML = b"application/json", b"application/x-www-form-urlencoded", b"text/html"
+
+
+def _recording(*entries: bytes) -> bytes:
+    return b'{"log": {"entries": [' + b",".join(entries) + b"]}}"
+
+
+def _posted(body: bytes, kind: bytes = FORM, path: bytes = b"", headers: bytes = b"") -> bytes:
+    return REQUEST % (path, headers, kind, body) + ANSWER % (HTML, b"")
+
+
+def _answered(page: bytes, kind: bytes = HTML, body: bytes = b"") -> bytes:
+    return REQUEST % (b"", b"", FORM, body) + ANSWER % (kind, page)
+
+
+def _joined(form: bytes, number: int, by: bytes = b",") -> bytes:
+    return by.join(form.replace(b"NUMBER", b"%07d" % one) for one in range(number))
+
+
+# Recordings of up to 64 MiB each: a right answer, or one line.
+RECORDINGS: Mapping[str, tuple[int, Callable[[], bytes]]] = {
+    "values that are not read": (2, lambda: b'{"x": [' + b"[]," * 20_000_000 + b'[]], "log": {"entries": []}}'),
+    "empty entries": (2, lambda: _recording(*[b"{}"] * 10_000_000)),
+    "many entries": (0, lambda: _recording(*[_posted(b"")] * 250_000)),
+    "many headers": (
+        2,
+        lambda: _recording(_posted(b"", headers=_joined(b'{"name": "a-token", "value": "NUMBER"}', 1_000_000))),
+    ),
+    "empty headers": (0, lambda: _recording(_posted(b"", headers=_joined(b'{"name": ""}', 4_000_000)))),
+    "a nested value": (2, lambda: b'{"log": {"x": ' + b"[" * 60_000_000),
+    "a nested body": (0, lambda: _recording(_posted(b"[" * 4_000 + b"]" * 4_000, JSON))),
+    "a long body": (0, lambda: _recording(_posted(b"a" * 60_000_000))),
+    "a long path": (2, lambda: _recording(_posted(b"", path=b"a" * 60_000_000))),
+    "parts of paths": (0, lambda: _recording(*[_posted(b"", path="/ä".encode() * 1_400)] * 14_000)),
+    "many fields": (2, lambda: _recording(_posted(_joined(b"tokenNUMBER=NUMBER", 3_000, b"&")))),
+    "beginnings of fields": (0, lambda: _recording(*[_answered(b"<input " * 120_000)] * 64)),
+    "fields without an end": (0, lambda: _recording(*[_answered(b"<input name='" * 70_000)] * 64)),
+    "words of a field": (0, lambda: _recording(*[_answered(b"<input " + b"name " * 200_000)] * 64)),
+    "secrets of answers": (
+        0,
+        lambda: _recording(
+            *(
+                _answered(b"{" + _joined(rb"\"tokenNUMBER\": \"0b%dNUMBER\"" % one, 20_000) + b"}", JSON, body)
+                for one, body in enumerate([b"&".join([b"a=" + b"0b" * 4_900] * 2)] * 40)
+            )
+        ),
+    ),
+}
+
+
 def limited() -> None:
     """Set limits in the process of the command, before it begins."""
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
@@ -215,6 +272,19 @@ def test_whatever_an_inventory_holds_it_is_answered_within_limits(what: str, pla
     assert expected == status, messages[-2000:]
     if status:
         assert refusal(messages)[1], messages
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize("what", RECORDINGS)
+def test_whatever_a_recording_holds_it_is_answered_within_limits(what: str, place: Path) -> None:
+    expected, content = RECORDINGS[what]
+    (place / "site.har").write_bytes(content())
+    status, messages = told(["new", "scenario", "--from", "site.har", "--output", "site.toml"], place)
+    assert expected == status, messages[-2000:]
+    if status:
+        refusal(messages)
+    else:
+        read_scenario(place / "site.toml")
 
 
 TERM = '[term."{}"]\nrate = "20 /s"\nfamily = "web-auth"\nchoice = "form"\nop = "sign-on"\nserver = "embedded"\n'

@@ -30,6 +30,7 @@ from tollbar.core.runner import session
 from tollbar.decide import compare, price
 from tollbar.decide.size import mix
 from tollbar.results import database
+from tollbar.study.recorded import scenario_of
 from tollbar.study.scenario_file import read_scenario
 
 HERE = Path(__file__).parent
@@ -77,6 +78,7 @@ READERS: Mapping[str, Reader] = {
         POLICIES / f"{name}.toml" for name in ("tlsref-modern-6.0", "owasp-password-storage-2026-06")]),
     "project": Reader("tollbar.toml", policies.read_project, [HERE / "readers/tollbar.toml"]),
     "scenario": Reader("shop.toml", read_scenario, [HERE / "readers/shop.toml"]),
+    "recording": Reader("site.json", scenario_of, [HERE / "readers/site.json"]),
     "mix": Reader("mix.toml", mix.read, [HERE.parent / "docs/mix.toml"]),
     "inventory": Reader("cbom.json", price.read, sorted((HERE / "inventories").glob("*.json"))),
     "runner": Reader("line.json", _said, [HERE / "readers/runner.json"]),

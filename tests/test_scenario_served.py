@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import http.client
 import json
 import sqlite3
 import subprocess
@@ -11,11 +12,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
 import own_server
 from conftest import Tollbar, lacking
+from har_lab import entry, write_har
 from own_server import Own, nginx
 from tollbar.lab.servers import driver
 from tollbar.lab.tls import Certificates
@@ -135,6 +138,55 @@ def test_a_step_that_fails_is_one_line_without_a_secret(tollbar: Tollbar, site: 
         (site / "users.csv").unlink()
         assert "users.csv: cannot be read" in _refused(tollbar("run", "--url", plain.http, "--scenario", "shop.toml"))
     assert not (site / "runs").exists()
+
+
+def _visited(url: str, site: Path) -> None:
+    """Visit the shop as a browser does, and write the recording."""
+    host = urlsplit(url).netloc
+    entries, cookie, token = [], "", ""
+    name, password = "user007", _password(7)
+    for method, target in (("GET", "/login"), ("POST", "/login"), ("GET", "/articles/3")):
+        form = urlencode({"name": name, "password": password, "csrf_token": token}) if method == "POST" else None
+        headers = {"Cookie": cookie} if cookie else {}
+        kind = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+        with closing(http.client.HTTPConnection(host)) as connection:
+            connection.request(method, target, form, headers | kind)
+            answer = connection.getresponse()
+            page = answer.read().decode()
+        token = page.partition('value="')[2].partition('"')[0] or token
+        given = answer.headers["Set-Cookie"]
+        entries.append(
+            entry(
+                method,
+                target,
+                site=url.rstrip("/"),
+                status=answer.status,
+                headers=headers,
+                body=(kind["Content-Type"], form) if form else None,
+                answer=(answer.headers["Content-Type"], page),
+                answer_headers={"Set-Cookie": given} if given else {},
+            )
+        )
+        cookie = given.partition(";")[0] if given else cookie
+    write_har(site / "site.har", entries)
+
+
+def test_a_recorded_visit_can_be_performed(tollbar: Tollbar, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _shop(site) as shop:
+        _visited(shop.http, site)
+        made = tollbar("new", "scenario", "--from", "site.har", "--output", "site.toml")
+        assert 0 == made.returncode, made.stderr
+        words = ["--url", shop.http, "--scenario", "site.toml"]
+        assert "the environment variable `SITE_NAME` is not set" in _refused(tollbar("plan", *words))
+        monkeypatch.setenv("SITE_NAME", "user008")
+        monkeypatch.setenv("SITE_PASSWORD", _password(8))
+        done = tollbar("plan", *words)
+        assert 0 == done.returncode, done.stderr
+        monkeypatch.setenv("SITE_PASSWORD", "another")
+        assert "step 2 (POST /login): expected status 302, got 403" in _refused(tollbar("plan", *words))
+    text = (site / "site.toml").read_text()
+    assert "user007" not in text
+    assert str(7 * 7919) not in text
 
 
 def test_a_certificate_must_verify_before_a_secret_is_sent(

@@ -21,7 +21,10 @@ COMMANDS = {
     "ask": ("ask:ask", "Answer one question in one sentence, without a study file."),
     "choose": ("choose:choose", "Choose an option that meets policies and mitigates threats."),
     "plan": ("plan:plan", "Print the cells and the estimated time of a run, without measuring."),
-    "new": ("new:new", "Write a study file to start from, with a comment for every key."),
+    "new": (
+        "new:new",
+        "Write a study to start from, with a comment for every key, or a scenario from a browser's recording.",
+    ),
     "list": (
         "list:list_",
         "List studies, families, choices, settings, threats, policies, providers, servers or sources.",

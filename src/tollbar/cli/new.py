@@ -1,4 +1,4 @@
-"""`tollbar new`: a study of one's own to begin with."""
+"""`tollbar new`: a study or a scenario of one's own to begin with."""
 
 from __future__ import annotations
 
@@ -9,29 +9,53 @@ from cyclopts import Parameter
 
 from tollbar import study
 from tollbar.cli.options import write_anew
-from tollbar.core.errors import ExitStatus
+from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.files import pasted
 from tollbar.report import terminal
+from tollbar.study.recorded import scenario_of
+
+SCENARIO = "scenario"
 
 
-def new(family: str, /, *, to: Annotated[Path | None, Parameter(name="--output")] = None) -> ExitStatus:
-    """Write a study file to start from, with a comment for every key.
+def new(
+    family: str,
+    /,
+    *,
+    recording: Annotated[Path | None, Parameter(name="--from")] = None,
+    to: Annotated[Path | None, Parameter(name="--output")] = None,
+) -> ExitStatus:
+    """Write a study to start from, with a comment for every key, or a scenario from a browser's recording.
 
-    It can be run unchanged. Keys behind a `#` have their default.
+    A study can be run unchanged. Keys behind a `#` have their default. `tollbar new scenario` writes the steps of a
+    browser's recording instead, for `tollbar run --url URL --scenario FILE`. Its passwords, tokens and cookies are left
+    out: each becomes a captured value or an environment variable.
 
     tollbar new digest
     tollbar new tls --output my-study.toml
+    tollbar new scenario --from site.har --output site.toml
 
     Parameters
     ----------
     family
-        Family of the study's choices, such as `digest` (`tollbar list families`).
+        Family of the study's choices, such as `digest` (`tollbar list families`), or `scenario`.
+    recording
+        HAR file of a browser, such as `site.har`; `scenario` needs it.
     to
         File to write, such as `my-study.toml`; it must not exist yet. Default: standard output.
     """
-    text = study.begun(family)
+    if (family == SCENARIO) != (recording is not None):
+        what = f"`tollbar new {SCENARIO}` needs `--from FILE`, a browser's recording; a family has none"
+        raise TollbarError(what, hint="for example `tollbar new scenario --from site.har`")
+    found = scenario_of(recording) if recording is not None else None
+    text = study.begun(family) if found is None else found.text
+    for remark in found.remarks if found else ():
+        terminal.say(f"  {remark}")
     if to is None:
         print(text, end="")
     else:
         write_anew(to, text)
-        terminal.say(f"  study      {to}; `tollbar plan {to}` shows what it would do")
+        if found is None:
+            terminal.say(f"  study      {to}; `tollbar plan {to}` shows what it would do")
+        else:
+            terminal.say(f"  scenario   {to}; `tollbar run --url URL --scenario {pasted(to)}` performs it")
     return ExitStatus.DONE

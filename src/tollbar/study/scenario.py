@@ -227,8 +227,8 @@ class WireScenario(Wire):
     def tables(self) -> Mapping[str, Mapping[str, object] | Sequence[Mapping[str, object]]]:
         """Its TOML tables in a study."""
         plain: dict[str, Any] = self.model_dump(by_alias=True, exclude_defaults=True)
-        steps = [_quoted_keys(step) for step in plain.pop("step")]
-        values = _quoted_keys(plain.pop("values", {}))
+        steps = [quoted_keys(step) for step in plain.pop("step")]
+        values = quoted_keys(plain.pop("values", {}))
         signed = plain.pop("sign-in", {})
         return {"scenario": plain, "scenario.values": values, "scenario.sign-in": signed, "scenario.step": steps}
 
@@ -246,11 +246,11 @@ def _check(texts: Iterator[str] | Sequence[str], known: Sequence[str], where: st
                 raise unknown("value", name, known, where=where)
 
 
-def _quoted_keys(said: Any) -> Any:
+def quoted_keys(said: Any) -> Any:
     """Return nested tables with each key as TOML writes it."""
     if isinstance(said, Mapping):
         return {
-            name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else written(name): _quoted_keys(value)
+            name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else written(name): quoted_keys(value)
             for name, value in said.items()
         }
     return said

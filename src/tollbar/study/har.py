@@ -1,0 +1,108 @@
+"""Requests and answers of an HTTP archive (HAR), which browsers write.
+
+The file is untrusted data. msgspec skips all that is not read here, and texts of requests and answers are decoded only
+when a step needs them: most of such a file is pages and images.
+"""
+
+from __future__ import annotations
+
+import codecs
+from base64 import b64decode
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw, Struct
+
+from tollbar.core.errors import TollbarError
+from tollbar.core.files import read_bytes
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Size limit of a recording: some hundred pages with their images."""
+MOST_LETTERS = 1024 * 1024
+"""Limit of a text: the load client looks for captures in as much of an answer."""
+
+_NO_TEXT = Raw(b'""')
+
+
+class Pair(Struct, gc=False):
+    """Header or field of a form."""
+
+    name: str
+    value: str = ""
+
+
+class PostData(Struct, rename="camel"):
+    mime_type: str | None = None
+    text: Raw = _NO_TEXT
+    params: list[Pair] | None = None
+
+    @property
+    def body(self) -> str:
+        """Text of the body; empty if the recording does not have it."""
+        return _decoded(self.text)
+
+
+class Request(Struct, rename="camel"):
+    method: str
+    url: str
+    headers: list[Pair] = []
+    post_data: PostData | None = None
+
+
+class Content(Struct, rename="camel"):
+    mime_type: str | None = None
+    text: Raw = _NO_TEXT
+    encoding: str | None = None
+
+    @property
+    def body(self) -> str:
+        """Beginning of the text; empty if the recording does not have it."""
+        text = _decoded(self.text)
+        if self.encoding != "base64":
+            return text
+        try:
+            return b64decode(text[: len(text) // 4 * 4]).decode("utf-8", "replace")
+        except ValueError:
+            return ""
+
+
+class Response(Struct):
+    status: int
+    headers: list[Pair] = []
+    content: Content = msgspec.field(default_factory=Content)
+
+
+class Entry(Struct):
+    """Request of a recording, and its answer."""
+
+    request: Request
+    response: Response
+
+
+class _Log(Struct):
+    entries: list[Entry]
+
+
+class _Recording(Struct):
+    log: _Log
+
+
+def read(path: Path) -> Sequence[Entry]:
+    """Return the entries of a recording in its order. Raises TollbarError: one line with the fault, no text of it."""
+    content = read_bytes(path, MOST_BYTES)
+    try:
+        return msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8), type=_Recording).log.entries
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        # An undecodable text is not quoted: it may be a secret.
+        fault = str(error) if isinstance(error, msgspec.MsgspecError) else "nested too deeply or not UTF-8"
+        hint = "a browser writes one in the Network tab of its developer tools: “Save all as HAR”"
+        raise TollbarError(f"is not a HAR file: {fault}", where=str(path), hint=hint) from error
+
+
+def _decoded(text: Raw) -> str:
+    """Return the beginning of a JSON text; empty for any other value."""
+    try:
+        return msgspec.json.decode(text, type=str)[:MOST_LETTERS]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
