@@ -115,7 +115,7 @@ def test_a_port_that_is_taken_is_had_on_the_next_address(at: Sandbox, monkeypatc
         assert ("127.9.8.2", port) == (said["address"], said["port"])
         second.bind(("127.9.8.2", port))
         with pytest.raises(
-            NotStarted, match=rf"port {port} is taken on 127.9.8.1 and 127.9.8.2.*--roles directory="
+            NotStarted, match=rf"port {port} is in use on 127.9.8.1 and 127.9.8.2.*--roles directory="
         ) as why:
             agent.endpoint("samba", "samba")
     assert Outcome.UNSUPPORTED == why.value.outcome

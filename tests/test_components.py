@@ -155,7 +155,9 @@ def test_components_of_the_run_are_started_first(at: Sandbox, fake: FakeServer, 
 
 def test_components_that_are_used_together_have_names_of_their_own(fake: FakeServer, service: FakeServer) -> None:
     for clash in (service.component(), service.component(name="store", ports=["web"])):
-        with pytest.raises(NotStarted, match=r"fake-service and fake cannot be used together: .* are `web`") as caught:
+        with pytest.raises(
+            NotStarted, match=r"fake-service and fake cannot be used together: .* have the name `web`"
+        ) as caught:
             component_lab.request(fake.of(fake.component()), services=[service.of(clash)])
         assert Outcome.FAILED == caught.value.outcome
 

@@ -111,4 +111,4 @@ def test_one_component_is_one() -> None:
     one = brief(price(made({"type": "library", "name": "x"}, algorithm("MD5")), (), today, today)).notes
     two = brief(price(made(*[{"type": "library", "name": "x"}] * 2, algorithm("MD5")), (), today, today)).notes
     assert any("Not judged, because not cryptographic: 1 component." == note for note in one)
-    assert any("2 components that are no cryptographic assets are not judged." == note for note in two)
+    assert any("Not judged, because not cryptographic: 2 components." == note for note in two)

@@ -50,7 +50,7 @@ def test_what_stands_behind_a_web_server_elsewhere_is_elsewhere(
     if lacks is None:
         server._refuse_unreachable()
     else:
-        with pytest.raises(servers.NotStarted, match=f"cannot reach it: add --roles {lacks}=ADDRESS"):
+        with pytest.raises(servers.NotStarted, match=f"cannot reach; add --roles {lacks}=ADDRESS"):
             server._refuse_unreachable()
 
 

@@ -417,7 +417,7 @@ def test_hyperthreads_are_told_where_threads_share_a_core(hyperthreads: list[str
     listing = scaling_listing(judged(1.3, 1.3), {"hyperthreads": hyperthreads, "cores": cores})
     assert listing is not None
     assert said is any("hyperthreads of one physical core" in note for note in listing.notes)
-    assert any(f"{cores} cores may be used here" in note for note in listing.notes)
+    assert any(f"{cores} cores can be used here" in note for note in listing.notes)
 
 
 def test_trials_without_threads_are_as_they_were() -> None:

@@ -154,7 +154,7 @@ def test_both_sides_are_of_the_same_moments(tmp_path: Path, of_prediction: int, 
     expected = 1.0 if moments == "quiet" else cost[of_check] / cost[of_prediction]
     assert expected == pytest.approx(ratio, rel=1e-3)
     answer = size_answer(found, side)
-    assert f"of what is predicted, both {moments}:" in answer.headline
+    assert f"of the predicted CPU time, both {moments}:" in answer.headline
     table = next(one for one in answer.listings if one.title == "Predicted and measured").tables[0]
     assert (f"both {moments}" if moments == "noisy" else None) == table.rows[0][0].small
 

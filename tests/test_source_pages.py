@@ -106,7 +106,7 @@ def test_the_source_s_statistic_stands_beside_a_figure() -> None:
     assert ("7.702 ms", "published: error 0.0484 ms, deviation 0.0429 ms") == (was.says, was.small)
     # Student's quantile for five degrees of freedom and 99.9 % is 6.869, and the deviation of six such blocks 0.1095.
     assert "2.10 ms" == here.says
-    assert "here: mean 2.10 ms, error 0.307 ms, deviation 0.11 ms, scaled ×\u00a01.00" == here.small
+    assert "measured: mean 2.10 ms, error 0.307 ms, deviation 0.11 ms, scaled ×\u00a01.00" == here.small
 
 
 def replace_name(judged: StudyJudgement, name: str) -> StudyJudgement:

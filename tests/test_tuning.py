@@ -108,7 +108,7 @@ def test_the_headline_says_where_memory_orders_them_otherwise(
     ]
     headline = tune_answer(replace(found, tuned=tuple(tuned))).headline
     assert headline.startswith(tuned[0].choice.title)
-    assert is_said == headline.endswith(f"by memory bandwidth {tuned[1].choice.title} leaves the fewest.")
+    assert is_said == headline.endswith(f"by memory bandwidth, {tuned[1].choice.title} leaves the fewest.")
     assert is_said != headline.endswith("by published rates.")
 
 
@@ -130,7 +130,7 @@ def test_what_is_too_slow_or_too_large_says_by_how_much() -> None:
     assert not slow.tuned
     assert len(ALGORITHMS) == len(slow.missed)
     assert slow.nearest
-    assert "Nothing is found" in tune_answer(slow).headline
+    assert "No password hash meets them within" in tune_answer(slow).headline
     assert slow.nearest.choice.title in tune_answer(slow).headline
     (large,) = tune.tune(asking(memory=16 * MIB, choices=["argon2id"]))
     assert isinstance(large, Missed)
@@ -298,7 +298,7 @@ def test_nothing_to_propose_is_status_1(capsys: pytest.CaptureFixture[str]) -> N
     from tollbar.cli.tune import tune
 
     assert ExitStatus.SOME_FAILED is tune(within="2ms", at_once=2)
-    assert "Nothing is found" in capsys.readouterr().out
+    assert "No password hash meets them within" in capsys.readouterr().out
     assert ExitStatus.DONE is tune(within="1s", at_once=2)
 
 

@@ -66,7 +66,7 @@ def test_of_many_rows_that_cost_the_same_none_is_told() -> None:
         alone += any(toll.verdict in (Verdict.COSTS, Verdict.SAVES) for toll in judged.tolls)
         wrong += bool(found.of(Kind.DEARER) or found.of(Kind.CHEAPER))
         assert 20 == found.among
-        assert "hold together, all 20, at 96 %" in upgrade_answer(found).how[0]
+        assert "hold jointly, all 20, at 96 %" in upgrade_answer(found).how[0]
     assert alone >= answers / 4
     assert wrong <= share.of(1, 3)
 
@@ -131,7 +131,7 @@ def test_without_a_server_neither_build_is_said_to_lack_it(monkeypatch: pytest.M
     found = of(*rows)
     assert not found.neither
     assert not found.changes
-    assert upgrade_answer(found).missing[0].startswith("Not asked: ")
+    assert upgrade_answer(found).missing[0].startswith("Not measured: ")
     old, new = (
         replace(one, provider=replace(one.provider, path="/lib/libcrypto.so.3"))
         for one in (side(OLD), side(NEW, "libcrypto:psycopg"))
@@ -178,7 +178,7 @@ def test_the_answer_says_on_one_core() -> None:
     answer = upgrade_answer(of(*pair("dearer", 1.10), *pair("gone", 1.0, lacks=NEW)), 0.05)
     assert "openssl 3.0.19 → 3.5.9, on one core: 1 more expensive and 1 gone." == answer.headline
     assert answer.question.endswith(", on one core?")
-    assert any(note.startswith("Above 5 %") for note in answer.notes)
+    assert any(note.startswith("Rose by more than 5 %") for note in answer.notes)
     assert document(of(*pair("dearer", 1.10)), 0.05).changes[0].above
 
 

@@ -152,7 +152,7 @@ def test_a_server_is_compared_with_another_and_what_was_negotiated_is_printed(
         }
     for text in said.values():
         hosts = f"{server.https} (TLS 1.3) against {other.https} (TLS 1.3)"
-        assert f"{hosts}, by client CPU per connection: `connect` ×" in text
+        assert f"{hosts}, by client CPU per operation: `connect` ×" in text
         assert "TLS 1.3, x25519, TLS_AES_256_GCM_SHA384, certificate ECDSA P-256; " in text
     resumed = {
         (resumption, url): re.findall(rf"{re.escape(url)}: TLS [^;]*; ([\d,]+) of ([\d,]+) connections", text)
