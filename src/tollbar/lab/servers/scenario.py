@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tollbar.core.errors import TollbarError, unknown
+from tollbar.core.errors import TollbarError
 from tollbar.core.files import read_text
 from tollbar.study.scenario import WireScenario, WireStep, WireValue
 
@@ -98,13 +99,16 @@ def _secret(name: str, value: WireValue) -> str:
 
 def _rows(path: Path, wanted: Sequence[str]) -> list[list[str]]:
     """Return these columns of all rows of a CSV file, whose first line names them."""
-    lines = csv.reader(read_text(path, MOST_CSV_BYTES).splitlines(keepends=True), strict=True)
+    # Only line feeds end a line: `splitlines` would also cut a password at U+2028.
+    lines = csv.reader(io.StringIO(read_text(path, MOST_CSV_BYTES), newline=""), strict=True)
     try:
         header = next(lines, [])
         places = []
         for column in wanted:
             if column not in header:
-                raise unknown("column", column, header, where=str(path))
+                # Without its first line, the file begins with an account: no name of it is printed.
+                what = f"has no column `{column}`; the first line must name the columns"
+                raise TollbarError(what, where=str(path))
             places.append(header.index(column))
         rows = []
         for row in lines:
