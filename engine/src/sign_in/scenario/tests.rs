@@ -302,6 +302,12 @@ fn a_secret_is_masked_however_it_is_written() {
         let text = format!("you sent {} here", encoded(secret, encoding));
         assert_eq!("you sent […] here", masked(&text, [secret.to_owned()].into_iter()), "{encoding:?}");
     }
+    for written in
+        ["p&lt;ä &quot;1", "p&lt;ä &#34;1", "p<\\u00e4 \\\"1", "p%3C%C3%A4%20%221", "p%3c%c3%a4+%221"]
+    {
+        assert_eq!("<p>[…]", masked(&format!("<p>{written}"), [secret.to_owned()].into_iter()), "{written}");
+    }
+    assert_eq!("[…]", masked("a\\/b", ["a/b".to_owned()].into_iter()));
     assert_eq!("cut: ", masked("cut: sec", ["secret".to_owned()].into_iter()));
     assert_eq!("<p>[…]", masked("<p>p&lt;ä &#34;1", [secret.to_owned()].into_iter()));
 }
