@@ -28,7 +28,7 @@ from tollbar.report.blocks import Block, Chart, Figures, Folded, Items, Legend, 
 from tollbar.report.html.drawing import spec_of
 from tollbar.report.page import briefs
 from tollbar.report.sections.published import blocks_of
-from tollbar.report.sections.published.lines import sources_of
+from tollbar.report.sections.published.lines import NOT_MEASURED, sources_of
 from tollbar.report.terminal.markdown import brief_lines, table_lines
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +37,7 @@ RESULTS = ROOT / "results"
 RUNS = ROOT / "runs" / "recorded"
 SETS = ("quick", study.AS_PUBLISHED)
 WIDTH_PX = 760
+PLACE = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|usr|work|var|opt|mnt|srv|Users)/(?:[\w.+-]+/)*([\w.+-]+)")
 CLAIMS = "claims.json"
 LEGEND = {"title": None, "orient": "top", "labelColor": "var(--ink)", "columns": 3, "labelLimit": 0}
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
@@ -108,7 +109,8 @@ def record(directory: Path, machine: str | None, into: Path = RESULTS) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_text(text.rstrip() + "\n", "utf-8")
+    # A library's own reason may name its place on this machine.
+    path.write_text(PLACE.sub(r"…/\1", text).rstrip() + "\n", "utf-8")
 
 
 def machine_name(fingerprint: Mapping[str, Any]) -> str:
@@ -126,7 +128,7 @@ def set_name(judged: Judgement) -> str:
 def verdicts(judged: Judgement) -> Mapping[str, Mapping[str, int]]:
     """Return the number of judged claims with each verdict, by source, without those that are not the source's."""
     return {
-        part.source.name: Counter(str(line.result.verdict) for line in part.theirs if line.claim.is_judged)
+        part.source.name: Counter(line.verdict for line in part.theirs if line.claim.is_judged)
         for part in sources_of(judged)
         if part.source
     }
@@ -232,8 +234,10 @@ def sentence(folder: Path) -> str:
         for found in json.loads((path.parent / CLAIMS).read_text("utf-8")).values():
             counts.update(found)
         link = f"[`{name}` on {on}](results/{path.parent.parent.name}/{name}/README.md)"
-        judged = sum(counts.values())
+        judged = sum(counts[verdict] for verdict in WORDS)
         words = [f"{counts[verdict]} {told}" for verdict, told in WORDS.items() if counts[verdict]]
+        if counts[NOT_MEASURED]:
+            words[-1] += f"; {counted(counts[NOT_MEASURED], 'more claim')} could not be measured"
         said.append(f"- {link}" + (f": of {judged} judged claims {enumeration(words)}." if judged else "."))
     return "\n".join(said)
 
