@@ -27,7 +27,7 @@ COMMANDS = {
     ),
     "list": (
         "list:list_",
-        "List studies, families, choices, settings, threats, policies, providers, servers or sources.",
+        "List studies, families, choices, settings, threats, policies, environments, providers, servers or sources.",
     ),
     "show": ("show:show", "Show one cell of a study, or a published source and its claims."),
     "verify": (

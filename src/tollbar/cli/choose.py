@@ -58,6 +58,7 @@ def choose(
     *words: str,
     policy: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     threat: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    environment: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     on: Date = None,
     run: Path | None = None,
     for_: For = None,
@@ -75,6 +76,7 @@ def choose(
     tollbar choose digest --policy asvs-level-2
     tollbar choose tls server=nginx --policy tlsref-intermediate --threat harvest-now-decrypt-later
     tollbar choose signature --policy tr-02102 --date 2032-01-01
+    tollbar choose web-auth server=httpd --environment intranet --environment server-farm
     tollbar choose storage --threat administrator=partly --run runs/2026-11-21-101500-storage-today-sqlite
 
     Parameters
@@ -88,6 +90,8 @@ def choose(
     threat
         Threat that must be mitigated, such as `harvest-now-decrypt-later`; `THREAT=partly` accepts a mitigation with a
         condition. Repeatable.
+    environment
+        Place of use that must suit the choice, such as `intranet` (`tollbar list environments`). Repeatable.
     on
         Date to judge by, such as `2032-01-01`; default: today. The answer names the choices that no longer qualify
         then.
@@ -101,6 +105,8 @@ def choose(
     began_s = time.monotonic()
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)
     policies.refuse_silent(asked.policies, asked.family.name)
+    suiting = (policies.environment(one, asked.family.name) for one in dict.fromkeys(environment))
+    asked = replace(asked, policies=(*asked.policies, *suiting))
     # Before anything is measured: policies with too many rules cannot be compared.
     policies.contradictions(asked.policies, asked.family, asked.on)
     choices = study.choices_of(asked.family, [word for word in words if "=" not in word])

@@ -1,4 +1,4 @@
-"""`tollbar list`: studies, families, choices, settings, threats, policies, providers, servers and sources."""
+"""`tollbar list`: studies, families and their parts, policies, environments, providers, servers and sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ UNUSABLE = "cannot be used"
 
 def list_(
     what: Literal[
-        "studies", "families", "choices", "settings", "threats", "policies", "providers", "servers", "sources"
+        "studies",
+        "families",
+        "choices",
+        "settings",
+        "threats",
+        "policies",
+        "environments",
+        "providers",
+        "servers",
+        "sources",
     ] = "studies",
     family: str | None = None,
     /,
@@ -26,7 +35,7 @@ def list_(
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
-    """List studies, families, choices, settings, threats, policies, providers, servers or sources.
+    """List studies, families, choices, settings, threats, policies, environments, providers, servers or sources.
 
     Sources are published comparisons whose claims the studies measure again.
 
@@ -38,10 +47,11 @@ def list_(
     Parameters
     ----------
     what
-        `studies`, `families`, `choices`, `settings`, `threats`, `policies`, `providers`, `servers` or `sources`;
-        default: `studies`.
+        `studies`, `families`, `choices`, `settings`, `threats`, `policies`, `environments`, `providers`, `servers` or
+        `sources`; default: `studies`.
     family
-        Family whose choices, settings, threats or policies are listed, such as `digest`; default: all families.
+        Family whose choices, settings, threats, policies or environments are listed, such as `digest`; default: all
+        families.
     """
     rows = {"studies": _studies, "families": _families, "servers": _servers, "sources": _sources}
     by_family = {
@@ -49,6 +59,7 @@ def list_(
         "settings": _settings,
         "threats": _threats,
         "policies": _policies,
+        "environments": _environments,
     }
     if family is not None and what not in by_family:
         hint = f"for example `tollbar list choices {family}`"
@@ -143,6 +154,20 @@ def _policies(some: Sequence[Family]) -> list[dict[str, object]]:
             "families": ", ".join(name for name in families.families() if one.is_about(name)),
         }
         for one in found
+        if any(map(one.is_about, names))
+    ]
+
+
+def _environments(some: Sequence[Family]) -> list[dict[str, object]]:
+    names = [family.name for family in some]
+    return [
+        {
+            "environment": one.name,
+            "title": one.title,
+            "families": ", ".join(name for name in families.families() if one.is_about(name)),
+            "source": "; ".join(dict.fromkeys(rule.source for rule in one.rules)),
+        }
+        for one in map(policies.environment, policies.environments())
         if any(map(one.is_about, names))
     ]
 

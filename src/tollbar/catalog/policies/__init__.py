@@ -9,7 +9,16 @@ A cell that meets a policy meets each of its rules here, which says nothing abou
 
 from __future__ import annotations
 
-from tollbar.catalog.policies.catalogue import named, policies, policy, refuse_silent, shipped, with_edition
+from tollbar.catalog.policies.catalogue import (
+    environment,
+    environments,
+    named,
+    policies,
+    policy,
+    refuse_silent,
+    shipped,
+    with_edition,
+)
 from tollbar.catalog.policies.checking import (
     MOST_NAMED,
     NAME,
@@ -64,6 +73,8 @@ __all__ = [
     "contradictions",
     "day",
     "does",
+    "environment",
+    "environments",
     "is_worse",
     "judged",
     "named",

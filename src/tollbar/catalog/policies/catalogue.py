@@ -10,10 +10,11 @@ from pathlib import Path
 from tollbar.catalog.policies.definition import Policy
 from tollbar.catalog.policies.policy_file import check, read_policy
 from tollbar.core import spelling
-from tollbar.core.errors import TollbarError
+from tollbar.core.errors import TollbarError, unknown
 from tollbar.core.files import is_folder, named_files
 
 _OWN = Path(__file__).parent
+_ENVIRONMENTS = _OWN / "environments"
 
 MOST_DEPTH = 16
 """Limit of a chain of policies that extend one another; shipped chains have two."""
@@ -75,6 +76,28 @@ def named(names: Iterable[str]) -> tuple[Policy, ...]:
     """Return the policies of these names, each once. Raises TollbarError as `policy` does."""
     already: dict[Path, Policy] = {}
     return tuple(policy(name, already=already) for name in dict.fromkeys(map(with_edition, names)))
+
+
+def environments() -> Mapping[str, Path]:
+    """Return the shipped environments by name: rules in a policy's form, which a choice must meet in a place of use."""
+    return {path.name.removesuffix(".toml"): path for path in sorted(_ENVIRONMENTS.glob("*.toml"))}
+
+
+def environment(name: str, family: str | None = None) -> Policy:
+    """Return the environment of this name.
+
+    Raises TollbarError with the nearest names if no environment has it, and for one without rules on the `family`.
+    """
+    known = environments()
+    found = spelling.find(name, known)
+    if found is None:
+        raise unknown("environment", name, known)
+    read = read_policy(known[found], lambda other, _: environment(other))
+    if family is not None and not read.is_about(family):
+        about = [one for one in known if environment(one).is_about(family)]
+        hint = f"environments with such rules: {', '.join(about)}" if about else None
+        raise TollbarError(f"the environment has no rule for the family {family}", where=found, hint=hint)
+    return read
 
 
 def refuse_silent(asked: Iterable[Policy], family: str) -> None:
