@@ -59,6 +59,7 @@ def page_of(answer: Brief, command: Sequence[str]) -> Page:
                     *([Boxed("warnings", [Items(answer.warnings)])] if answer.warnings else []),
                     *answer.listings,
                     Items([*answer.missing, *answer.notes]),
+                    *(Section(code.label, (code,)) for code in answer.codes),
                 ),
                 "answer",
             ),

@@ -350,6 +350,8 @@ class Brief:
     notes: Sequence[str] = ()
     """Number and place of further results."""
     warnings: Sequence[str] = ()
+    codes: Sequence[Code] = ()
+    """Lines to paste elsewhere, which no layout wraps."""
 
 
 def figures(charts: Sequence[Chart], layout: PanelLayout = "panels") -> Iterator[Block]:

@@ -88,6 +88,8 @@ def brief_lines(brief: Brief) -> Iterator[str]:
     for listing in brief.listings:
         yield from _listing(listing)
     yield from _items([*brief.missing, *brief.notes, *(f"warning: {warning}" for warning in brief.warnings)])
+    for code in brief.codes:
+        yield from (f"**{escaped(code.label)}**", "", "```", code.text, "```", "")
 
 
 def _listing(listing: Listing) -> Iterator[str]:

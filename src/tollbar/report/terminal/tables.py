@@ -62,6 +62,8 @@ def show_brief(brief: Brief, *, everything: bool = False) -> None:
         _say(text, width, style)
     for line in left_out(len(notes) - len(shown), "note", "`--verbose`, or the report"):
         _say(line, width, "dim")
+    for code in brief.codes:
+        _print([Text(""), Text(code.label, "bold"), *map(Text, code.text.split("\n"))])
 
 
 def show_published(part: Published) -> None:
