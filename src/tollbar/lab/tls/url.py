@@ -247,7 +247,7 @@ def _own(url: str, owned: Collection[str]) -> tuple[str, ...]:
     others = [_number(address) for address in addresses if not _is_loopback(address)]
     if others and host not in owned:
         raise TollbarError(
-            f"{host} ({others[0]}) is not this machine; a load test of a server that is not yours is an attack",
+            f"{host} ({others[0]}) is not this machine; a test of a server that is not yours is an attack",
             where=url,
             hint=f"if it is yours, add `--i-own-this-server {host}`",
         )
