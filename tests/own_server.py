@@ -39,8 +39,8 @@ http {{
         listen 127.0.0.1:{clear_port};
         ssl_protocols {versions};
         ssl_session_tickets {tickets};
-        ssl_certificate {chain};
-        ssl_certificate_key {key};
+        {certificates}
+        {more}
         location = /page {{ return 200 "hello"; }}
         location / {{ return 404; }}
     }}
@@ -64,11 +64,20 @@ class Own:
 
 @contextmanager
 def nginx(
-    folder: Path, *, versions: Sequence[str] = BOTH, keepalive_requests: int = 100_000, tickets: bool = True
+    folder: Path,
+    *,
+    versions: Sequence[str] = BOTH,
+    keepalive_requests: int = 100_000,
+    tickets: bool = True,
+    keys: Sequence[str] = ("ecdsa-p256",),
+    more: str = "",
 ) -> Iterator[Own]:
-    """Start a master with its workers, which answers over TLS on one port and in clear on another."""
+    """Start a master with its workers, which answers over TLS on one port and in clear on another.
+
+    `keys` are the kinds of its certificates, and `more` is further lines of its server.
+    """
     folder.mkdir(exist_ok=True)
-    certificate = Certificates(folder / "certificates").server("ecdsa-p256")
+    certificates = [Certificates(folder / "certificates").server(kind) for kind in keys]
     port, clear_port = driver.free_port(), driver.free_port()
     (folder / "nginx.conf").write_text(
         NGINX.format(
@@ -81,8 +90,10 @@ def nginx(
             versions=" ".join(versions),
             keepalive_requests=keepalive_requests,
             tickets="on" if tickets else "off",
-            chain=certificate.chain,
-            key=certificate.key,
+            certificates=" ".join(
+                f"ssl_certificate {one.chain}; ssl_certificate_key {one.key};" for one in certificates
+            ),
+            more=more,
         )
     )
     program = here("nginx").programs["web"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +13,7 @@ from tollbar import lab, results, study
 from tollbar.catalog import families
 from tollbar.catalog.families import Standing
 from tollbar.cli import measuring
+from tollbar.cli.layouts import Date
 from tollbar.cli.options import (
     AsJson,
     For,
@@ -52,6 +53,10 @@ def ask(
     for_: For = None,
     precision: str | None = None,
     save: Path | None = None,
+    url: str | None = None,
+    policy: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    on: Date = None,
+    i_own_this_server: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     seed: Seed = None,
     library: Libraries = (),
     runs: RunsFolder = Path("runs"),
@@ -71,6 +76,7 @@ def ask(
     tollbar ask tls tls-1.3 server=nginx certificate=ecdsa-p256,rsa-2048
     tollbar ask web-auth anonymous jwt session-cookie users=8
     tollbar ask cipher aes-256-gcm chacha20-poly1305 --save my-study.toml
+    tollbar ask tls --url https://localhost:8443/ --policy tlsref-intermediate
 
     Parameters
     ----------
@@ -82,12 +88,21 @@ def ask(
         Choice that the others are compared with, such as `sha-256`, or a coordinate with one value, such as
         `provider=aws-lc`; default: the first choice.
     for_
-        Approximate measuring time, such as `20s`; default: 8 s, or at most 1 min with `--precision`. The fewest blocks
-        that give an interval are always measured.
+        Approximate measuring time, such as `20s`; default: 8 s, at most 1 min with `--precision`, or 30 s with `--url`.
+        The fewest blocks that give an interval are always measured.
     precision
         Add blocks until every toll's interval is at most this wide to either side, such as `1%`, or `--for` is over.
     save
         New study file for the question, such as `my-study.toml`; `tollbar run` measures it again.
+    url
+        URL of your own server, such as `https://localhost:8443/`: a look at the TLS that it accepts, by at most 150
+        connections, and the price of each change. `server=nginx` sets the server on which changes are priced; default:
+        the kind that yours names itself, or `embedded`. `--for 0s` measures nothing.
+    policy
+        Policy that the `--url` must meet: a name (its newest edition, unless you name one) or your own TOML file.
+        Repeatable; default: standings decide.
+    i_own_this_server
+        Host of the `--url`, such as `test.example.org`, to confirm that the server is yours. Repeatable.
     json
         Print one JSON document instead of tables; the sentences are in it, under `answers`.
     report
@@ -96,6 +111,26 @@ def ask(
     if family is None:
         hint = f"for example `tollbar ask digest sha-256 blake3`; families: {', '.join(families.families())}"
         raise TollbarError("`tollbar ask` needs a family and its choices", hint=hint)
+    if url is not None:
+        # Only a look needs its imports.
+        from tollbar.cli.look import look
+
+        given = {"--baseline": against, "--precision": precision, "--save": save}
+        return look(
+            family,
+            words,
+            url,
+            policy,
+            on,
+            i_own_this_server,
+            for_,
+            seed,
+            full_paths(library),
+            runs,
+            given,
+            as_json=json,
+        )
+    _refuse_without_url({"--policy": policy, "--date": on, "--i-own-this-server": i_own_this_server})
     usual = DEFAULT_FOR if precision is None else DEFAULT_FOR_PRECISION
     within_s = read_seconds("--for", usual if for_ is None else for_)
     question = study.of_words(family, words, against)
@@ -129,6 +164,14 @@ def ask(
     else:
         terminal.show_judgement(judged, asked=True)
     return status_of(judged)
+
+
+def _refuse_without_url(given: Mapping[str, object]) -> None:
+    """Raise TollbarError for an option that only a look at a server has."""
+    option = next((name for name, value in given.items() if value), None)
+    if option is not None:
+        hint = "for example `tollbar ask tls --url https://localhost:8443/ --policy tlsref-intermediate`"
+        raise TollbarError(f"`{option}` needs `--url`", hint=hint)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 from tollbar.decide.check.document import CheckDocument
 from tollbar.decide.choose.document import ChooseDocument
 from tollbar.decide.compare.document import GatherDocument
+from tollbar.decide.look.document import LookDocument
 from tollbar.decide.price.document import PriceDocument
 from tollbar.decide.size.document import SizeDocument
 from tollbar.decide.tune.document import TuneDocument
@@ -22,6 +23,7 @@ DECISIONS: Mapping[str, type[Document]] = {
     "check": CheckDocument,
     "choose": ChooseDocument,
     "gather": GatherDocument,
+    "look": LookDocument,
     "price": PriceDocument,
     "size": SizeDocument,
     "tune": TuneDocument,

@@ -1,0 +1,183 @@
+"""A handshake's first bytes, and answers of strangers: whatever they are, one outcome and no more."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from look_lab import answering
+from tollbar.catalog.servers.remote import Remote
+from tollbar.core.errors import TollbarError
+from tollbar.lab.tls import hello, looking, opening
+from tollbar.lab.tls.code_points import VERSIONS, groups, schemes, suites
+from tollbar.lab.tls.hello import Agreement, NotTls, Offer, Refusal, ask
+from tollbar.lab.tls.presented import presented
+
+OFFER = Offer("tls-1.2", (0xC02F, 0x009C), (0x001D,), (0x0804,), "localhost")
+ALERT = bytes.fromhex("15 0303 0002 0228")
+RSA_SUITE = 0x009C
+
+
+def record(body: bytes, kind: int = 22) -> bytes:
+    return bytes([kind, 3, 3]) + len(body).to_bytes(2) + body
+
+
+def message(kind: int, body: bytes) -> bytes:
+    return bytes([kind]) + len(body).to_bytes(3) + body
+
+
+def server_hello(suite: int = RSA_SUITE, version: int = 0x0303, extensions: bytes = b"") -> bytes:
+    body = version.to_bytes(2) + bytes(32) + b"\0" + suite.to_bytes(2) + b"\0"
+    return message(2, body + (len(extensions).to_bytes(2) + extensions if extensions else b""))
+
+
+def test_every_number_is_offered_once() -> None:
+    assert len(suites()) == len({one.name for one in suites().values()})
+    assert len(groups()) == len({one.name for one in groups().values()})
+    assert len(schemes()) == len({one.name for one in schemes().values()})
+    # Some servers refuse more suites than these.
+    assert len(suites()) < 128
+
+
+def test_each_version_is_offered_alone() -> None:
+    for version, number in VERSIONS.items():
+        offer = Offer(version, (0x1301,), (0x001D,), (0x0403,), "example.org")
+        said = hello._hello(offer)
+        assert min(number, 0x0303).to_bytes(2) == said[4:6]
+        # Only TLS 1.3 names its version in an extension.
+        assert (version == "tls-1.3") == (b"\x00\x2b\x00\x03\x02\x03\x04" in said)
+        assert (version != "ssl-3") == (b"example.org" in said)
+
+
+def test_an_agreement_is_read() -> None:
+    flight = record(server_hello() + message(11, bytes.fromhex("000006 000003 616263")) + message(14, b""))
+    with answering(flight) as address:
+        assert Agreement("tls-1.2", RSA_SUITE, certificate=b"abc") == ask(address, OFFER, 5)
+
+
+def test_a_message_in_several_records_is_read() -> None:
+    whole = server_hello() + message(14, b"")
+    flight = b"".join(record(whole[at : at + 3]) for at in range(0, len(whole), 3))
+    with answering(flight) as address:
+        assert Agreement("tls-1.2", RSA_SUITE) == ask(address, OFFER, 5)
+
+
+def test_the_key_exchange_has_group_and_scheme() -> None:
+    exchange = message(12, bytes.fromhex("03 001d 01 aa 0804 0000"))
+    with answering(record(server_hello(0xC02F) + exchange + message(14, b""))) as address:
+        assert Agreement("tls-1.2", 0xC02F, 0x001D, 0x0804) == ask(address, OFFER, 5)
+
+
+def test_an_alert_is_a_refusal_with_its_name() -> None:
+    with answering(ALERT) as address:
+        assert Refusal("handshake_failure") == ask(address, OFFER, 5)
+
+
+def test_a_closed_connection_is_a_refusal() -> None:
+    with answering(b"") as address:
+        assert isinstance(ask(address, OFFER, 5), Refusal)
+
+
+def test_another_version_is_a_refusal() -> None:
+    with answering(record(server_hello(version=0x0301))) as address:
+        assert Refusal("it chose tls-1.0") == ask(address, OFFER, 5)
+
+
+def test_silence_ends_at_the_limit() -> None:
+    with answering(b"", stays=True) as address:
+        assert Refusal("no answer within 0.2 s", is_timeout=True) == ask(address, OFFER, 0.2)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        record(b"\x02\xff\xff\xff"),
+        bytes([22, 3, 3, 0xFF, 0xFF]),
+        record(server_hello()[:20]) + b"\x16\x03",
+        record(server_hello(0xEEEE)),
+        record(message(2, b"\x03\x03")),
+        record(b"data", kind=23),
+        record(message(1, b"abc")),
+        record(server_hello() + message(11, bytes.fromhex("000006 ffffff"))),
+        # Records without content forever.
+        record(b"") * 60_000,
+        record(message(4, bytes(16_000))) * 20,
+    ],
+)
+def test_anything_else_is_not_tls(answer: bytes) -> None:
+    with answering(answer) as address, pytest.raises(NotTls) as caught:
+        ask(address, OFFER, 5)
+    assert len(str(caught.value)) < 100
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_whatever_follows_a_hello_has_one_outcome(rest: bytes, is_13: bool) -> None:
+    version = bytes.fromhex("002b 0002 0304")
+    begun = server_hello(0x1301, extensions=version + b"\x00\x33\x00\x02\x00\x1d") if is_13 else server_hello(0xC02F)
+    offer = Offer("tls-1.3", (0x1301,), (0x001D,), share=opening.share_of(0x001D)) if is_13 else OFFER
+    server, client = socket.socketpair()
+    with server, client:
+        server.sendall(record(begun) + rest)
+        server.shutdown(socket.SHUT_WR)
+        try:
+            found = hello._answer(client, offer, b"", time.monotonic() + 5)
+        except NotTls as error:
+            assert str(error).isprintable() or "`" in str(error)
+        else:
+            assert isinstance(found, Agreement | Refusal)
+
+
+@pytest.mark.parametrize("group", opening.GROUPS)
+def test_a_share_of_another_group_is_refused(group: int) -> None:
+    share = opening.share_of(group)
+    with pytest.raises(opening.NotOpened, match="not of its group"):
+        opening.secrets(share, b"\1\2\3", "TLS_AES_128_GCM_SHA256", b"")
+
+
+@pytest.mark.parametrize("suite", opening.SUITES)
+def test_a_record_of_other_keys_is_refused(suite: str) -> None:
+    one, other = opening.share_of(0x001D), opening.share_of(0x001D)
+    keys = opening.secrets(one, other.public, suite, b"hello")
+    with pytest.raises(opening.NotOpened, match="cannot be opened"):
+        keys.opened(b"\x17\x03\x03\x00\x20", bytes(32))
+
+
+def test_a_certificate_of_noise_has_no_kind() -> None:
+    assert "unknown" == presented(b"\x30\x03abc").kind
+    assert "unknown" == presented(b"").kind
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "the answer is not TLS: the answer begins with `HTTP/`"),
+        (ALERT, "the server accepts no version of TLS (TLS 1.3: handshake_failure; TLS 1.2"),
+        (b"\x1b[31mred\x1b[0m", "the answer is not TLS"),
+    ],
+)
+def test_a_look_at_no_tls_is_one_line(answer: bytes, words: str) -> None:
+    with answering(answer) as address, pytest.raises(TollbarError) as caught:
+        looking.look(Remote(f"https://localhost:{address.rpartition(':')[2]}/", address))
+    assert words in caught.value.what
+    assert "\n" not in caught.value.what
+
+
+def test_a_look_at_a_silent_server_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "ANSWER_LIMIT_S", 0.1)
+    with answering(b"", stays=True) as address, pytest.raises(TollbarError, match=r"no answer within 0.1 s"):
+        looking.look(Remote("https://localhost/", address))
+
+
+def test_a_server_that_selects_anything_is_looked_at_a_limited_number_of_times() -> None:
+    """A server that answers each offer with the same suite is asked twice for the rest, and then no more."""
+    with answering(record(server_hello() + message(14, b""))) as address:
+        found = looking.look(Remote("https://localhost/", address))
+    assert ["AES128-GCM-SHA256"] == [one.name for one in found.suites["tls-1.2"]]
+    assert any("was selected though it was not offered" in one for one in found.doubts)
+    assert found.connections < 20
