@@ -11,8 +11,8 @@ from tollbar import analysis as judging
 from tollbar import results
 from tollbar.analysis import Judgement
 from tollbar.cli.layouts import AsFormat, AsJson, AsMarkdown, layout_of
-from tollbar.cli.options import read_run, show, status_of
-from tollbar.core.errors import ExitStatus, one_line
+from tollbar.cli.options import read_run, read_seconds, show, status_of
+from tollbar.core.errors import ExitStatus, TollbarError, one_line
 from tollbar.decide import compare
 from tollbar.report import html as reporting
 from tollbar.report import terminal
@@ -23,6 +23,7 @@ def judge(
     /,
     *,
     all: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    within: str | None = None,
     format: AsFormat = "terminal",
     markdown: AsMarkdown = False,
     json: AsJson = False,
@@ -31,6 +32,7 @@ def judge(
 
     tollbar judge runs/2026-11-21-101500-digests --all
     tollbar judge runs/2026-11-21-101500-digests --markdown
+    tollbar judge runs/2026-11-21-101500-tls-certificates --within 50ms
 
     Parameters
     ----------
@@ -38,14 +40,35 @@ def judge(
         Directory of a run, such as `runs/2026-11-21-101500-digests`.
     all
         Print every row; default: at most 24 rows of each study.
+    within
+        Limit of the response time of 95 % of the answers, such as `50ms`: print the highest rate or number of users of
+        each cell that meets it, for studies of several loads; default: no limit.
     """
     layout = layout_of(format, markdown=markdown, json=json)
+    limit_s = None if within is None else read_seconds("--within", within)
+    if limit_s is not None and layout == "json":
+        hint = "the document has the `latency-p95` of each row"
+        raise TollbarError("cannot be combined with `--json`", where="--within", hint=hint)
     judged = judged_run(run)
     if layout == "markdown":
         terminal.show_markdown(judged, everything=all)
     else:
         show(judged, as_json=layout == "json", everything=all)
+    if limit_s is not None:
+        _show_within(judged, limit_s, where=str(run), as_markdown=layout == "markdown")
     return status_of(judged)
+
+
+def _show_within(judged: Judgement, limit_s: float, *, where: str, as_markdown: bool) -> None:
+    """Print the highest load of each cell within a limit. Raises TollbarError for a run without several loads."""
+    from tollbar.report.sections.within import within_listing
+
+    listings = [one for study in judged.studies if (one := within_listing(study, limit_s)) is not None]
+    if not listings:
+        hint = "a study needs several `users` or `rates` in `[load]` (docs/studies.md)"
+        raise TollbarError("`--within` needs a run with several loads", where=where, hint=hint)
+    for one in listings:
+        (terminal.show_listing_markdown if as_markdown else terminal.show_listing)(one)
 
 
 def report(run: Path, /, *, to: Annotated[Path | None, Parameter(name="--output")] = None) -> ExitStatus:

@@ -3,7 +3,12 @@
 `progress` is imported only by commands that measure.
 """
 
-from tollbar.report.terminal.markdown import show_brief_markdown, show_comparison_markdown, show_markdown
+from tollbar.report.terminal.markdown import (
+    show_brief_markdown,
+    show_comparison_markdown,
+    show_listing_markdown,
+    show_markdown,
+)
 from tollbar.report.terminal.streams import (
     be_verbose,
     print_json,
@@ -15,7 +20,14 @@ from tollbar.report.terminal.streams import (
     stderr,
     stdout,
 )
-from tollbar.report.terminal.tables import show_brief, show_comparison, show_judgement, show_published, show_rows
+from tollbar.report.terminal.tables import (
+    show_brief,
+    show_comparison,
+    show_judgement,
+    show_listing,
+    show_published,
+    show_rows,
+)
 
 __all__ = [
     "be_verbose",
@@ -30,6 +42,8 @@ __all__ = [
     "show_comparison",
     "show_comparison_markdown",
     "show_judgement",
+    "show_listing",
+    "show_listing_markdown",
     "show_markdown",
     "show_published",
     "show_rows",

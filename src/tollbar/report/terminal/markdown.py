@@ -32,6 +32,11 @@ def show_brief_markdown(brief: Brief) -> None:
     print_markdown(brief_lines(brief))
 
 
+def show_listing_markdown(listing: Listing) -> None:
+    """Print a section of a study as Markdown."""
+    print_markdown(_listing(listing))
+
+
 def show_comparison_markdown(
     comparison: Comparison, notes: Sequence[str] = (), headlines: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> None:

@@ -66,6 +66,11 @@ def show_brief(brief: Brief, *, everything: bool = False) -> None:
         _print([Text(""), Text(code.label, "bold"), *map(Text, code.text.split("\n"))])
 
 
+def show_listing(listing: Listing) -> None:
+    """Print a section of a study."""
+    _show_listing(listing, table_width())
+
+
 def show_published(part: Published) -> None:
     """Print the claims of a source with their measurements."""
     from tollbar.report.sections.published import source_listing
