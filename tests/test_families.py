@@ -172,6 +172,7 @@ def defaults(family: Family, choice: Choice, **given: str) -> dict[str, str | in
 
 def test_every_cell_has_a_standing() -> None:
     order = [
+        Standing.REFERENCE,
         Standing.BROKEN,
         Standing.DISALLOWED,
         Standing.DEPRECATED,

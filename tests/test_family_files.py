@@ -33,6 +33,11 @@ BAD_FAMILIES = {
         A_VALUE.replace("deprecated", "null"),
         "`setting.length.value.short.standing` cannot be `null`",
     ),
+    "a value as a reference": (
+        'mitigates = { collision = "no" }',
+        A_VALUE.replace("deprecated", "reference"),
+        "`setting.length.value.short.standing` cannot be `reference`; only a choice can",
+    ),
 }
 
 
@@ -44,6 +49,15 @@ def test_a_family_that_does_not_fit_together_is_refused(fault: str, tmp_path: Pa
     with pytest.raises(TollbarError) as caught:
         read_family(tmp_path)
     assert words in caught.value.what
+
+
+def test_a_family_kept_by_an_earlier_build_is_read(tmp_path: Path) -> None:
+    """Its default lists the choices that are references today."""
+    authority = '{ by = "x", where = "y", says = "z", seen = 2026-11-27 }'
+    default = f'choice = "md5"\nreason = "a test"\nauthority = [{authority}]\n'
+    text = A_FAMILY.replace('standing = "broken"', f'standing = "acceptable"\n\n[default]\n{default}')
+    (tmp_path / "family.toml").write_text(f'{text}never = ["none"]\n')
+    assert "md5" == read_family(tmp_path, with_answers=False).default.choice  # type: ignore[union-attr]
 
 
 def test_an_operation_that_the_family_has_not_is_refused(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def strength_charts(study: StudyJudgement) -> list[Chart]:
     measured = [
         m
         for m in by_row(study, cost_metric(study)).values()
-        if m.row.strength is not None and m.row.standing is not Standing.NULL
+        if m.row.strength is not None and m.row.standing.is_of_option
     ]
     if len({m.row.strength for m in measured}) < 2:
         return []

@@ -253,7 +253,7 @@ class Place:
     at: Mapping[str, Value]
     """Coordinates that the ways share, among those in which the study's places differ."""
     ways: Sequence[Way]
-    """Ways without the null choice, the cheapest first."""
+    """Ways that are options, the cheapest first."""
     null: Way | None
     """Way without any protection."""
     is_of_one_choice: bool = False
@@ -282,7 +282,7 @@ class Place:
 
 def is_of_one_standing(study: StudyJudgement) -> bool:
     """Return whether all choices have one standing, so that the study compares ways of calling one and the same."""
-    return len({row.standing for row in study.rows if row.standing is not Standing.NULL}) == 1
+    return len({row.standing for row in study.rows if row.standing.is_of_option}) == 1
 
 
 @once
@@ -309,7 +309,7 @@ def told_by(study: StudyJudgement, chosen: Sequence[str]) -> list[str]:
     rest = [name for name in chosen if name != "provider"]
     by_rest: dict[tuple[Value | None, ...], set[Value | None]] = {}
     for row in study.rows:
-        if row.standing is not Standing.NULL:
+        if row.standing.is_of_option:
             by_rest.setdefault(spot(row, rest), set()).add(row.coordinates.get("provider"))
     return rest if rest and all(len(found) == 1 for found in by_rest.values()) else list(chosen)
 
@@ -331,7 +331,7 @@ def places(study: StudyJudgement) -> Sequence[Place]:
     nulls = [row for row in measured if row.standing is Standing.NULL]
     found: dict[tuple[Value | None, ...], list[Way]] = {}
     for row in measured:
-        if row.standing is not Standing.NULL:
+        if row.standing.is_of_option:
             found.setdefault(spot(row, given), []).append(_way(row, cost))
     return [
         answered(
@@ -346,11 +346,10 @@ def places(study: StudyJudgement) -> Sequence[Place]:
 def answered(place: Place, family: Family, nulls: Sequence[Way]) -> Place:
     """Return the place with its answer, and the null choice that shares most coordinates with it."""
     default = family.default
-    good = [way for way in place.good if default is None or way.row.choice not in default.never]
-    null = _beside(nulls, next(iter(good), place.ways[0]))
-    known = [way for way in good if way.row.choice in family.choices]
+    null = _beside(nulls, next(iter(place.good), place.ways[0]))
+    known = [way for way in place.good if way.row.choice in family.choices]
     if default is None or not known:
-        return replace(place, answer=next(iter(good), None), null=null)
+        return replace(place, answer=next(iter(place.good), None), null=null)
     names = set(varying([way.row for way in place.ways]))
     here = default_cell(family, known[0].row.coordinates, names)
     answer = next((way for way in known if is_default(family, way.row.coordinates, names)), None)

@@ -19,8 +19,8 @@ IN_GOOD_STANDING = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
 
 
 def worst(rows: Iterable[Row]) -> Standing | None:
-    """Return the worst standing of these cells, the null choice left out; None without other choices."""
-    found = [row.standing for row in rows if row.standing is not Standing.NULL]
+    """Return the worst standing of these cells' options; None without any: nulls and references are no options."""
+    found = [row.standing for row in rows if row.standing.is_of_option]
     return max(found, key=STANDINGS.index, default=None)
 
 

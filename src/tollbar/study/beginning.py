@@ -24,7 +24,7 @@ def begun(name: str) -> str:
 
 
 def _lines(family: Family) -> Iterator[str]:
-    real = [one for one in family.choices.values() if one.standing is not Standing.NULL and not one.is_set_by_study]
+    real = [one for one in family.choices.values() if one.standing.is_of_option and not one.is_set_by_study]
     first = ([one for one in real if one.standing in GOOD] or real)[:CHOICES]
     tables = of_words(family.name, [choice.name for choice in first]).tables
     head, varied = tables[""], dict(tables["vary"])

@@ -59,8 +59,8 @@ def complaints(family: Family) -> Iterator[str]:
             key = f"setting.{setting.name}.value.{name}"
             if name not in {str(v) for v in setting.values or ()}:
                 yield f"`{key}`: must be one of the values of the setting"
-            if value.standing is Standing.NULL:
-                yield f"`{key}.standing` cannot be `null`; only a choice can"
+            if value.standing is not None and not value.standing.is_of_option:
+                yield f"`{key}.standing` cannot be `{value.standing}`; only a choice can"
             yield from _unknown_threats(key, value.mitigates, family)
 
 

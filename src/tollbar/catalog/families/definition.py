@@ -40,8 +40,6 @@ class Default(Strict):
     authority: tuple[Authority, ...]
     setting: dict[str, Value] = field(default_factory=dict)
     """Settings of the default; all others have their own defaults."""
-    never: tuple[str, ...] = ()
-    """Choices that are only measured for comparison, and never recommended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from tollbar.catalog.families import consistency, preferred, threats
 from tollbar.catalog.families.answer_file import SHARED_KEYS, WireAnswer, answer_of, key_of
@@ -230,6 +230,12 @@ class _WireFamily(Wire):
     setting: Annotated[dict[str, _WireSetting], Field(max_length=MOST_SETTINGS)] = {}
     part: Annotated[dict[str, _WirePart], Field(max_length=MOST_PARTS)] = {}
     choice: Annotated[dict[str, _WireChoice], BeforeValidator(_completed)]
+
+    @field_validator("default", mode="before")
+    @classmethod
+    def _without_never(cls, default: Any) -> Any:
+        # Runs of earlier builds keep families whose default lists the choices that are now references.
+        return {key: one for key, one in default.items() if key != "never"} if isinstance(default, dict) else default
 
     @model_validator(mode="after")
     def _has_few_answers(self) -> _WireFamily:

@@ -28,9 +28,8 @@ def is_default(family: Family, coordinates: Mapping[str, Value], names: Collecti
 
 
 def is_answer(family: Family, choice: str) -> bool:
-    """Return whether somebody may be told to take a choice: a null choice, and what a default is never, are none."""
-    is_never = family.default is not None and choice in family.default.never
-    return not is_never and family.choices[choice].standing is not Standing.NULL
+    """Return whether a choice may be recommended: a null choice and a reference are measured for comparison only."""
+    return family.choices[choice].standing.is_of_option
 
 
 def default_cell(family: Family, coordinates: Mapping[str, Value], names: Collection[str]) -> Mapping[str, Value]:
@@ -59,14 +58,9 @@ def complaints(family: Family) -> Iterator[str]:
     default = family.default
     if default is None:
         return
-    for name in default.never:
-        if name not in family.choices:
-            yield f"`default.never`: the family has no choice `{name}`"
     if default.choice not in family.choices:
         yield f"`default.choice`: the family has no choice `{default.choice}`"
         return
-    if default.choice in default.never:
-        yield f"`default.never` cannot have `{default.choice}`, which is the default"
     for name in default.setting:
         if name not in family.settings:
             yield f"`default.setting`: the family has no setting `{name}`"
@@ -74,7 +68,7 @@ def complaints(family: Family) -> Iterator[str]:
     if not default.authority:
         yield "`default.authority` is missing; a default needs a source"
     standing = family.standing_of(at_defaults(family, {"choice": default.choice, **default.setting}))
-    if standing is Standing.NULL or Standing.DEPRECATED.is_above(standing) or standing is Standing.DEPRECATED:
+    if not standing.is_of_option or not standing.is_above(Standing.DEPRECATED):
         yield f"`default`: the standing is {standing.words}; it must be acceptable or better"
 
 

@@ -22,19 +22,27 @@ class Standing(StrEnum):
     DISALLOWED = "disallowed"
     BROKEN = "broken"
     NULL = "null"
+    REFERENCE = "reference"
 
     @property
     def words(self) -> str:
-        """Text for people; the null choice protects nothing and has no standing."""
-        return "no protection" if self is Standing.NULL else str(self)
+        """Text for people; the null choice protects nothing, and a reference is measured for comparison only."""
+        return {Standing.NULL: "no protection", Standing.REFERENCE: "reference only"}.get(self, str(self))
+
+    @property
+    def is_of_option(self) -> bool:
+        """True for the standing of an option; null choices and references are never recommended, whatever they cost."""
+        return self not in (Standing.NULL, Standing.REFERENCE)
 
     def is_above(self, other: Standing) -> bool:
         """Return whether it is better than another one; neither may be the null choice's."""
         return WORST_FIRST.index(self) > WORST_FIRST.index(other)
 
 
+# A cell with a reference as a part is no option either.
 WORST_FIRST = (
-    Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE, Standing.RECOMMENDED,
+    Standing.REFERENCE, Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE,
+    Standing.RECOMMENDED,
 )  # fmt: skip
 
 

@@ -175,7 +175,7 @@ class CheckedUse:
         """True if its standing is bad, none was recorded, and no rule asks for one."""
         rules = (finding.rule for one in self.judged for finding in one.findings)
         is_asked = self.use.standing is not None or any(rule.standing for rule in rules)
-        return not is_asked and Standing.NULL is not self.standing and is_worse(self.standing, Standing.ACCEPTABLE)
+        return not is_asked and self.standing.is_of_option and is_worse(self.standing, Standing.ACCEPTABLE)
 
     @property
     def missing(self) -> str | None:

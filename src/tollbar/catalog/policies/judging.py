@@ -15,9 +15,10 @@ Cell = Mapping[str, Value]
 Found = tuple[Ruling, str]
 
 _DEGREES = list(Degree)
-# The null choice protects nothing, and no authority gives it a standing.
+# The null choice protects nothing, and no authority gives it or a reference a standing.
 STANDINGS = (
-    Standing.NULL, Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE, Standing.RECOMMENDED,
+    Standing.NULL, Standing.REFERENCE, Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE,
+    Standing.RECOMMENDED,
 )  # fmt: skip
 _MET = (Ruling.MEETS, "")
 ANY_NUMBER = ("", "*", "?*")

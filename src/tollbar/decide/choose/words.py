@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from tollbar.analysis import Toll, Verdict
-from tollbar.catalog.families import Degree, Standing
+from tollbar.catalog.families import Degree
 from tollbar.catalog.policies import Contradiction, Policy, Rule, Ruling
 from tollbar.core.words import capitalised, enumeration, few, left_out, more
 from tollbar.decide.choose.answered import Answered, all_of, distinguishing, place_name, typed_name
@@ -193,7 +193,7 @@ def _row(
     return [
         *before,
         *cells,
-        TableCell(standing_words(standing), standing=standing if standing is not Standing.NULL else None),
+        TableCell(standing_words(standing), standing=standing if standing.is_of_option else None),
         with_ends(one.cost, amount)[0],
         *_ratio(toll),
     ]

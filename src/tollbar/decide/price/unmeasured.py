@@ -170,7 +170,7 @@ def algorithm_of(choice: str) -> str:
 
 def _likest(family: Family, value: str) -> str:
     """Return the measured choice that is most like a stronger one: the strongest of its algorithm."""
-    known = [one for one in family.choices.values() if one.standing is not Standing.NULL]
+    known = [one for one in family.choices.values() if one.standing.is_of_option]
     same = [one for one in known if algorithm_of(one.name) == algorithm_of(value)]
     return max(same or known, key=lambda one: one.strength or 0).name
 

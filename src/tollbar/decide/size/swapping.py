@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tollbar.analysis import Verdict, reach
 from tollbar.analysis.decisions import decide
-from tollbar.catalog.families import OF_A_LOAD, Standing, Value
+from tollbar.catalog.families import OF_A_LOAD, Value
 from tollbar.core.stats import Interval
 from tollbar.decide.rulings import Candidate, Wanted, candidate, ruled_on
 from tollbar.decide.size.mix import RESUMPTION, Term
@@ -65,7 +65,7 @@ def swaps(wanted: Wanted, term: Term, cells: Sequence[Cell]) -> Iterator[Swap]:
     deciding -= {*PLACES, *((RESUMPTION, "resumed") if term.resumed is not None else ())}
     for row in own.source.study_run.rows:
         name = _changed(own.row, row)
-        is_choice = row.standing is not Standing.NULL and row.choice in family.choices
+        is_choice = row.standing.is_of_option and row.choice in family.choices
         if name in deciding and is_choice and own.source.ledger.why_unmeasured(row) is None:
             others = [
                 _swapped(own.row, row, cell, name) if part.share >= 0 else cell

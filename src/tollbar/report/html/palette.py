@@ -16,6 +16,7 @@ SHAPES = {
     Standing.DISALLOWED: "diamond",
     Standing.BROKEN: "cross",
     Standing.NULL: "triangle-right",
+    Standing.REFERENCE: "triangle-down",
 }
 
 LINES = 6

@@ -245,7 +245,7 @@ def weakness(study: StudyJudgement) -> str | None:
     A good standing is *recommended* or *acceptable*. None if no single value is the cause.
     """
     family = study.about.family
-    real = [row for row in study.rows if row.standing is not Standing.NULL]
+    real = [row for row in study.rows if row.standing.is_of_option]
     for name, setting in family.settings.items():
         of = {row.coordinates.get(name) for row in real}
         about = setting.about.get(str(next(iter(of)))) if len(of) == 1 else None
@@ -273,7 +273,7 @@ def rates(study: StudyJudgement) -> str | None:
     None if operations have a size, because the tables have amounts a second for these, or if there are too many.
     """
     costs = by_row(study, cost_metric(study))
-    rows = [row for row in study.rows if row.key in costs and row.standing is not Standing.NULL]
+    rows = [row for row in study.rows if row.key in costs and row.standing.is_of_option]
     names = varying(rows, always=("choice",))
     # A client's cost does not tell how much a server's core can do.
     if study.about.measure.cost == "client-cpu":
@@ -351,5 +351,5 @@ def _by_how_much(verdict: Verdict, ratio: float) -> str:
 def _standings(row: Row, against: Row, over: str) -> str:
     one, other = standing_words(row.standing), standing_words(against.standing)
     if one == other:
-        return one if row.standing is Standing.NULL else f"both {one}"
+        return f"both {one}" if row.standing.is_of_option else one
     return f"{one}, where {over} {'gives' if against.standing is Standing.NULL else 'is'} {other}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from tollbar.analysis import Measurement, StudyJudgement, Toll
-from tollbar.catalog.families import LOADS, Standing
+from tollbar.catalog.families import LOADS
 from tollbar.core.metrics import ALL_SAMPLES, METRICS
 from tollbar.core.records import Outcome
 from tollbar.report.blocks import DASH, Column, Pick, TableCell, count_cell
@@ -90,8 +90,8 @@ class MainTable:
         self.widest = max(logs, default=0.0) or 1.0
         vary = varying(self.rows)
         self.row_names = [name for name in vary if name not in self.in_panels] or ["choice"]
-        # A baseline that protects nothing is not a choice; any other is, and may have a worse standing than the rest.
-        self.standings = {row.standing for row in self.rows if not (is_baseline(row) and row.standing is Standing.NULL)}
+        # A baseline that protects nothing is not an option; any other is, and may have a worse standing than the rest.
+        self.standings = {row.standing for row in self.rows if row.standing.is_of_option or not is_baseline(row)}
         told = {*vary, *self.row_names}
         constant = {name: value for row in self.rows for name, value in row.shown.items() if name not in told}
         had = [name for name in constant if all(name in row.shown for row in self.rows)]
@@ -302,4 +302,4 @@ def _amount(seen: Mapping[str, Measurement], row: Row) -> TableCell:
 
 
 def _strength(row: Row) -> TableCell:
-    return DASH if row.strength is None or row.standing is Standing.NULL else count_cell(row.strength)
+    return count_cell(row.strength) if row.strength is not None and row.standing.is_of_option else DASH

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from tollbar.analysis import Toll, Verdict
-from tollbar.catalog.families import Standing, Value
+from tollbar.catalog.families import Value
 from tollbar.core.words import capitalised, counted, enumeration, more, quoted
 from tollbar.report.costs import each_words
 from tollbar.report.groups import Place, cost_metric, real_tolls
@@ -28,9 +28,9 @@ def in_short(telling: Telling) -> str:
     """Return the findings for which there is room, without the next steps and without a full stop."""
     findings = telling.findings
     if not findings:
-        # The null choice alone has no cheapest approved alternative, but its measurement can be reported.
-        is_null = any(row.standing is Standing.NULL and row.trials for row in telling.study.rows)
-        return (against_baseline(telling.study)[0] if is_null else _nothing(telling)).rstrip(".")
+        # Null choices and references alone have no approved alternative, but their measurements can be reported.
+        has_others = any(row.trials and not row.standing.is_of_option for row in telling.study.rows)
+        return (against_baseline(telling.study)[0] if has_others else _nothing(telling)).rstrip(".")
     if telling.is_of_many_choices:
         return (_changes(telling) or against_baseline(telling.study)[0]).rstrip(".")
     if len(findings) == 1:

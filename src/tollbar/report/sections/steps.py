@@ -45,7 +45,7 @@ class Steps(ABC):
         # If the choice is given, its standing and strength do not belong to the answer.
         self.is_of_one_choice = is_of_one_choice
         self.of_one_standing = of_one_standing
-        bits = {row.strength for row in rows if row.standing is not Standing.NULL}
+        bits = {row.strength for row in rows if row.standing.is_of_option}
         self.has_strengths = len(bits - {None}) > 1 and not is_of_one_choice
 
     @abstractmethod
@@ -164,7 +164,7 @@ class Steps(ABC):
 
     def cheaper(self, place: Place) -> str:
         """Return the saving of the cheapest approved way and the threats it gives up; empty if none saves."""
-        less = [way for way in self._less(place) if not self._is_for_comparison(way)]
+        less = self._less(place)
         if not less or place.answer is None:
             return ""
         adds = next((adds for way, adds in self.stronger(place) if way is less[0]), "")
@@ -176,11 +176,6 @@ class Steps(ABC):
         lost = self.lost(way, best) if pair and pair.verdict is Verdict.SAVES else ()
         losses = self.loss_words(way, lost, "gives up protection against", with_condition=True)
         return enumeration([self.compared(way, best, adds), *losses])
-
-    def _is_for_comparison(self, way: Way) -> bool:
-        """Return whether it is measured for comparison only, as an empty trust store, and is never recommended."""
-        default = self.family.default
-        return default is not None and way.row.choice in default.never
 
     def stronger(self, place: Place) -> list[tuple[Way, str]]:
         """Return the ways that add bits, standing or a mitigated threat and give up nothing, each with its gain.
@@ -251,7 +246,6 @@ class Steps(ABC):
     def compared(self, way: Way, best: Way | None, adds: str = "") -> str:
         """Return `ChaCha20-Poly1305 (256 bits) costs 2 µs more (× 1.24)`; `with x25519mlkem768 it costs …`."""
         it = "it " if best is not None and way.row.choice == best.row.choice else ""
-        adds = "for comparison only" if self._is_for_comparison(way) else adds
         return f"{self._named(way, best)}{f' ({adds})' if adds else ''} {it}{self._beside(way, best)}"
 
     def highest(self, way: Way, best: Way | None) -> str:
