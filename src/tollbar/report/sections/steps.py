@@ -196,7 +196,7 @@ class Steps(ABC):
         for why, way in wanted.items():
             adds.setdefault(way.row.key, []).append(why)
         kept = sorted(adds, key=lambda key: -len(adds[key]))[:MOST_STEPS]
-        return [(way, self._more_of(adds[way.row.key])) for way in able if way.row.key in kept]
+        return [(way, self._more_of(way, adds[way.row.key])) for way in able if way.row.key in kept]
 
     def lost(self, way: Way, best: Way) -> tuple[str, ...]:
         """Return the threats that one way mitigates less than another."""
@@ -205,11 +205,15 @@ class Steps(ABC):
             return ()
         return given_up(family, way.row.coordinates, best.row.coordinates)
 
-    def _more_of(self, adds: Sequence[str]) -> str:
-        """Return `256 bits, recommended, against tampering and nonce misuse`."""
-        threats = [why for why in adds if why in self.family.threats]
-        others = [why for why in adds if why not in threats]
-        return ", ".join([*others, *([f"against {threat_words(threats)}"] if threats else [])])
+    def _more_of(self, way: Way, adds: Sequence[str]) -> str:
+        """Return `256 bits, recommended, against tampering, in part against relay`."""
+        done = self.family.mitigations_of(way.row.coordinates) if self.family.threats else {}
+        wholly = [why for why in adds if why in done and done[why].degree is Degree.YES]
+        partly = [why for why in adds if why in done and why not in wholly]
+        said = [why for why in adds if why not in done]
+        said += [f"against {threat_words(wholly)}"] if wholly else []
+        said += [f"in part against {threat_words(partly)}"] if partly else []
+        return ", ".join(said)
 
     def open_to(self, place: Place, threats: Sequence[str]) -> str:
         """Return that the answer leaves threats open which the family's default mitigates."""
