@@ -40,6 +40,16 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
         "choose digest --policy ASVS --for 0s",
         ("no such policy: `ASVS`", "`asvs-level-1-5.0.0` or `asvs-level-2-5.0.0` or `asvs-level-3-5.0.0`"),
     ),
+    "policies of a publisher": (
+        "choose digest --policy NIST --for 0s",
+        ("no such policy: `NIST`", "did you mean `sp800-131a-2024-11` or `sp800-63b-aal1-4` or"),
+    ),
+    "policies by publisher and title": (
+        "choose digest --policy OWASP-ASVS --for 0s",
+        ("did you mean `asvs-level-1-5.0.0` or `asvs-level-2-5.0.0`",),
+    ),
+    "a misspelt option before another": ("choose tls --polcy tr-02102 --for 0s", ("--polcy", "--policy")),
+    "a policy of a publisher": ("choose digest --policy bsi --for 0s", ("did you mean `tr-02102-2026-01`?",)),
     "no study": ("plan nosuchx", ("no such study: `nosuchx`", "`tollbar list studies` lists them")),
     "no project": ("check", ("no such file", "docs/check.md", "[uses.passwords]")),
     "a list of no family": ("list servers digest", ("cannot be limited to a family", "tollbar list choices digest")),

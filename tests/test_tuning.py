@@ -305,7 +305,9 @@ def test_nothing_to_propose_is_status_1(capsys: pytest.CaptureFixture[str]) -> N
 REFUSED = {
     ("--within", "abc"): "must be a number with a unit",
     ("--within", "0ms"): "from 1 ms to 60 s",
-    ("--within", "250"): "needs a unit",
+    ("--within", "250"): "`250` needs a unit, for example `250 ms` or `250 s`",
+    ("--within", "0.25"): "`0.25` needs a unit, for example `0.25 s` or `0.25 ms`",
+    ("--memory", "64"): "`64` needs a unit, for example `64 MiB` or `64 GiB`",
     ("--within", "2 min"): "from 1 ms to 60 s",
     ("--at-once", "0"): "from 1 to 48",
     ("--at-once", "1000"): "from 1 to 48",

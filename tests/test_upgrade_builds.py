@@ -46,6 +46,16 @@ def test_what_names_no_build_is_refused(said: str, words: str) -> None:
     assert "\n" not in caught.value.what
 
 
+def test_a_version_without_a_name_is_told_how_builds_are_named() -> None:
+    for old, new, hint in (
+        ("cryptography", "44.0.0", "`tollbar upgrade cryptography==OLD cryptography==44.0.0`"),
+        ("node", "22.11.0", "`tollbar upgrade node@OLD node@22.11.0`"),
+    ):
+        with pytest.raises(TollbarError, match="is a version without a name") as caught:
+            upgrade.both(old, new)
+        assert hint in str(caught.value.hint)
+
+
 def test_the_same_file_twice_is_nothing_to_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "libcrypto").mkdir()
     monkeypatch.chdir(tmp_path)

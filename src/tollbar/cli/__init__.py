@@ -334,8 +334,9 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         needs, example = NEEDS[name]
         raise TollbarError(f"`tollbar {name}` needs {needs}", hint=f"for example `tollbar {example}`") from error
     except UnknownOptionError as error:
-        option = next((one for one in arguments if one.partition("=")[0] in ALSO_OPTIONS), "")
         known = {each for one in app[name].assemble_argument_collection() for each in one.names}
+        unknown = [one for one in arguments if one.partition("=")[0] not in known]
+        option = next((one for one in unknown if one.partition("=")[0] in ALSO_OPTIONS), "")
         meant = next((one for one in ALSO_OPTIONS.get(option.partition("=")[0], ()) if one in known), None)
         hint = f"did you mean `{meant}`?" if meant else f"`tollbar {name} --help` lists its options"
         what = f"`tollbar {name}` has no option `{option}`" if meant else str(error)

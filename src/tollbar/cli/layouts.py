@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -132,15 +132,15 @@ def read_run(run: Path) -> Run:
     return found
 
 
-def read_seconds(option: str, said: str) -> float:
-    """Return an option's value in seconds.
+def read_seconds(option: str, said: str, likely: Sequence[str] = ("s", "ms")) -> float:
+    """Return an option's value in seconds; `likely` are the units to suggest for a number without one.
 
     Raises TollbarError.
     """
     from tollbar.core.limits import LONGEST_S
 
     try:
-        return LONGEST_S.check(units.seconds(said))
+        return LONGEST_S.check(units.seconds(said, likely))
     except ValueError as error:
         raise TollbarError(str(error), where=f"{option} {units.quoted(said)}") from error
 

@@ -76,7 +76,8 @@ def tune(
         raise TollbarError(
             "is missing; it must be the longest time of one hash", where="--within", hint=f"for example {EXAMPLE}"
         )
-    within_s = read_seconds("--within", within)
+    # A bare `250` are milliseconds, a bare `2` seconds.
+    within_s = read_seconds("--within", within, ("ms", "s") if len(within.partition(".")[0]) > 1 else ("s", "ms"))
     if not LEAST_S <= within_s <= MOST_S:
         what = f"must be from {LEAST_S * 1e3:.0f} ms to {MOST_S:.0f} s, for example `250ms`"
         raise TollbarError(what, where=f"--within {within}")
@@ -98,7 +99,7 @@ def tune(
 
 def _read_size(said: str) -> int:
     try:
-        size = units.size_bytes(said)
+        size = units.size_bytes(said, ("MiB", "GiB"))
     except ValueError as error:
         raise TollbarError(str(error), where=f"--memory {units.quoted(said)}") from error
     if size <= 0:

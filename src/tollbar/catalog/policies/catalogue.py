@@ -129,7 +129,7 @@ def _found(
         folder = (beside / name).parent
         there = [str(Path(name).parent / one.name) for one in (folder.glob("*.toml") if is_folder(folder) else ())]
         longer = [one for one in known if one.casefold().startswith(name.casefold())]
-        meant = longer or spelling.nearest(name, (*known, *there))
+        meant = longer or _titled(name) or spelling.nearest(name, (*known, *there))
         hint = f"did you mean {' or '.join(f'`{one}`' for one in meant)}?" if meant else _listed(known)
         raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)
     if path in extending:
@@ -146,6 +146,13 @@ def _found(
             check(found, str(path))
         already[path] = found
     return already[path]
+
+
+def _titled(word: str) -> Sequence[str]:
+    """Return the shipped policies whose title and publisher have these words, such as `nist` and `owasp-asvs`."""
+    wanted = {*re.findall("[^-_./ ]+", word.casefold())}
+    titles = {name: f"{one.title} {one.by}" for name, one in ((name, policy(name)) for name in shipped())}
+    return [name for name, title in titles.items() if wanted and wanted <= {*re.findall(r"\w+", title.casefold())}]
 
 
 def _ours(name: str) -> str:

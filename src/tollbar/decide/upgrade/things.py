@@ -31,6 +31,7 @@ _FETCHED: Mapping[re.Pattern[str], Callable[..., Path]] = {
     re.compile(r"node@(\d+\.\d+\.\d+)"): fetching.node,
     re.compile(r"go@(\d+\.\d+(?:\.\d+|rc\d+)?)"): fetching.go,
 }
+_BARE_NAME, _BARE_VERSION = re.compile(r"[A-Za-z][A-Za-z0-9_-]*"), re.compile(r"v?[0-9]+(?:\.[0-9]+)+")
 # Pattern of the library file with which programs are linked.
 _LIBRARY = "libcrypto*.so*"
 _TLS_LIBRARY = "libssl[.-]*so*"
@@ -107,6 +108,7 @@ def both(old: str, new: str) -> tuple[Thing, Thing]:
     Builds on this machine are read before anything is fetched, and two kinds are refused as soon as both are known.
     Raises TollbarError for builds that are unavailable or not comparable.
     """
+    _refuse_bare_version(old, new)
     found: dict[str, Thing] = {}
     kinds = {said: kind for said in (old, new) if (kind := _kind_by_name(said)) is not None}
     _refuse_two_kinds(kinds)
@@ -138,6 +140,14 @@ def _refuse_two_kinds(kinds: Mapping[str, str]) -> None:
 
 def _is_fetched(said: str) -> bool:
     return any(named.fullmatch(said) for named in _FETCHED)
+
+
+def _refuse_bare_version(old: str, new: str) -> None:
+    """Raise TollbarError for `cryptography 44.0.0`: both builds need a name and a version."""
+    if _BARE_VERSION.fullmatch(new) and _BARE_NAME.fullmatch(old):
+        sign = "@" if old in ("node", "go") else "=="
+        what = "is a version without a name; both builds need a name and a version"
+        raise TollbarError(what, where=new, hint=f"for example `tollbar upgrade {old}{sign}OLD {old}{sign}{new}`")
 
 
 def _kind_by_name(said: str) -> str | None:

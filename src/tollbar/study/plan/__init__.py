@@ -222,7 +222,7 @@ def _refuse_idle_settings(study: Study, everywhere: Sequence[Coordinates]) -> No
             where = " and ".join(
                 f"{key} is {' or '.join(value or 'absent' for value in values)}" for key, values in only.items()
             )
-            raise TollbarError(f"`vary.{name}` applies to no cell", where=study.name, hint=f"it needs {where}")
+            raise TollbarError(f"`{name}` applies to no cell", where=study.name, hint=f"it needs {where}")
 
 
 def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
