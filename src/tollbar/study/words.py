@@ -11,6 +11,7 @@ from tollbar.catalog.families.settings import NotAValue
 from tollbar.core import machine, spelling, units
 from tollbar.core.errors import TollbarError, nearest
 from tollbar.core.patterns import is_like, is_pattern
+from tollbar.study import stored_hashes
 from tollbar.study.study_file import nearest_setting
 from tollbar.study.values import CLIENT_PLACES, NOT_SETTINGS
 
@@ -77,8 +78,17 @@ def choice_of(family: Family, word: str) -> str:
         for pattern in (word, word.casefold()):
             if any(is_like(name, pattern) for name in family.choices):
                 return pattern
+    _refuse_stored_hash(word)
     what = f"no such choice of {family.name}: `{word}`"
     raise TollbarError(what, hint=next(_other_kinds(family, word), nearest(word, family.choices)))
+
+
+def _refuse_stored_hash(word: str) -> None:
+    """Raise TollbarError for a stored password hash, without its salt and hash, with the words for its parameters."""
+    if (asked := stored_hashes.words_of(word)) is not None:
+        choice = asked.partition(" ")[0]
+        what = f"a stored hash of {choice} cannot be asked about; its parameters are needed"
+        raise TollbarError(what, hint=f"type `{asked}`, which are choice and settings of password-hash")
 
 
 def _other_kinds(family: Family, word: str) -> Iterator[str]:
@@ -120,6 +130,7 @@ def _example(family: Family, name: str) -> str:
 
 def coordinate_of(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
     """Return the name and the values of a word with `=`, as a study writes them."""
+    _refuse_stored_hash(word)
     written, _, said = word.partition("=")
     name = _named_coordinate(family, written)
     values = tuple(value.strip() for value in said.split(","))
