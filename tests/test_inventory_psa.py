@@ -51,6 +51,13 @@ NAMES: list[tuple[str, dict[str, Any], str]] = [
         "signature ecdsa-p256 + key-exchange ecdh-p256",
     ),
     ("PSA_ECC_FAMILY_MONTGOMERY", {"parameterSetIdentifier": "255"}, "key-exchange x25519"),
+    ("PSA_DH_FAMILY_RFC7919", {"parameterSetIdentifier": "3072"}, "key-exchange ffdhe3072"),
+    ("PSA_KEY_TYPE_DH_KEY_PAIR(PSA_DH_FAMILY_RFC7919)", {"parameterSetIdentifier": "2048"}, "key-exchange ffdhe2048"),
+    ("PSA_DH_FAMILY_RFC7919", {"parameterSetIdentifier": "4096"}, "? Tollbar's family key-exchange has no ffdhe4096"),
+    ("PSA_DH_FAMILY_RFC7919", {}, "? its group is not given"),
+    ("Diffie-Hellman 3072 (RFC 3526)", {}, "key-exchange modp-3072"),
+    ("FFDHE RFC 7919, 2048 bits", {}, "key-exchange ffdhe2048"),
+    ("ffdhe2048 (RFC 7919)", {}, "key-exchange ffdhe2048"),
     ("PSA_ECC_FAMILY_TWISTED_EDWARDS", {"parameterSetIdentifier": "448"}, "signature ed448"),
     # The parts of these names are other algorithms.
     ("ECCDHwithSHA256KDF", {"curve": "P-256"}, "key-exchange ecdh-p256"),

@@ -45,7 +45,8 @@ WEAK = [
     *map(algorithm, (
         "DES", "DES-56", "DES-CFB", "DES-ECB", "DES40", "3DES", "3DES-ECB", "Blowfish", "bf-cbc", "IDEA", "CAST5",
         "RC2", "RC2-40-CBC", "RC4", "RC4-40", "RC5", "Skipjack", "A5/1", "A5/2", "CMEA", "GOST28147", "AES-128-ECB",
-        "AES-ECB", "AES/ECB/PKCS5Padding", "MD2", "MD4", "MD5", "SHA-0", "CRC32", "SSL3", "SSLv2", "TLS 1.0", "TLS 1.1",
+        "LOKI97", "AES-ECB", "AES/ECB/PKCS5Padding", "MD2", "MD4", "MD5", "SHA-0", "CRC32", "SSL3", "SSLv2", "TLS 1.0",
+        "TLS 1.1",
         "RSA-512", "RSA-1024-SHA256", "MD5withRSA", "ssh-dss", "DSA-1024", "ECDSA-secp192r1", "secp160r1",
         "arcfour-hmac", "diffie-hellman-group1-sha1", "DH-1024", "salted-sha512", "SSHA", "smd5",
         # Password-based encryption of JCA is no better than its cipher, nor than its hash if that is broken.

@@ -35,6 +35,7 @@ PLAIN_FACTS = (
     "made",
     "parameter",
     "curve-set",
+    "group-set",
     "export",
 )
 """Facts that a table of names gives under the name of the fact."""
@@ -307,6 +308,7 @@ class _Vocabulary(wire.Wire):
     purpose: _Group
     made: _Group
     curve_set: _Group = Field(alias="curve-set")
+    group_set: _Group = Field(alias="group-set")
     export: _Group
     parameter: _Group
     whole: dict[str, dict[str, str]]
