@@ -246,7 +246,8 @@ def _measured(
     one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
     planned, store = lab.begin((one,), command=command_line(), runs=runs, seed=seed, named_libraries=named)
     terminal.say(f"  question   {len(near.candidates)} cells to choose from; {len(planned.cells)} are measured")
-    judged = measuring.carry_out(planned, store, report=False, how_long=lab.HowLong(until_s=began_s + within_s))
+    how_long = lab.HowLong(until_s=began_s + within_s, wanted=[near.cell(one) for one in near.measurable])
+    judged = measuring.carry_out(planned, store, report=False, how_long=how_long)
     places = _places(asked, {}, judged.run)
     there = [row.coordinates for row in judged.run.studies[0].rows]
     return Answered(asked, places, _left(near, there), f"measured now, kept in {store.directory}")

@@ -30,6 +30,7 @@ from tollbar.lab.events import (
     Estimated,
     Event,
     NothingCompared,
+    NoTime,
     PrecisionMissed,
     PrecisionReached,
     Probed,
@@ -178,6 +179,8 @@ def _words(event: Event) -> str | None:
         case PrecisionMissed(name, asked, widest, more, about_s):
             needs = f"some {counted(more, 'more block')}, about {units.show_seconds(about_s)}, would do"
             return f"  precision  {name}: {_known(widest)}, where {percent(asked)} was asked for: {needs}"
+        case NoTime(cells):
+            return f"  time       {counted(cells, 'cell')} left out, for which there is no time"
         case _:
             return None
 

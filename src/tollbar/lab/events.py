@@ -88,6 +88,13 @@ class PrecisionMissed:
 
 
 @dataclass(frozen=True, slots=True)
+class NoTime:
+    """Report of cells that are not measured because the time would be over before."""
+
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
 class Probed:
     """Final report of all probe and chain readings of this machine."""
 
@@ -95,4 +102,4 @@ class Probed:
     chain_ns: float | None
 
 
-Event = Estimated | Began | Step | Ended | NothingCompared | PrecisionReached | PrecisionMissed | Probed
+Event = Estimated | Began | Step | Ended | NothingCompared | PrecisionReached | PrecisionMissed | NoTime | Probed

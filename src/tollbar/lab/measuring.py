@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from tollbar.lab.events import (
     Estimated,
     Event,
     NothingCompared,
+    NoTime,
     PrecisionMissed,
     PrecisionReached,
     Probed,
@@ -37,7 +38,8 @@ from tollbar.lab.measure.rounds import BUDGET, Budget
 from tollbar.lab.measure.schedule import Paces, Tried, usual
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.results import Store
-from tollbar.study.plan import Plan, StudyPlan
+from tollbar.study import Coordinates
+from tollbar.study.plan import Cell, Plan, StudyPlan
 from tollbar.study.plan.batches import Batch
 
 # Blocks are added by at most this share of the existing ones, because predictions from few blocks are often too high.
@@ -48,6 +50,10 @@ BLOCKS_FOR_WIDTH = 9
 # Lost rounds are replaced: none on a quiet machine, all that the budget allows on a busy one. The plan assumes the
 # middle.
 WITH_LOST_ROUNDS = 1 + BUDGET / (1 - BUDGET) / 2
+# Share of a limited time for the proofs: on a busy machine these may take as long as all of it.
+PROOFS_SHARE = 0.5
+# Cells that are compared with a baseline whatever the time.
+FEWEST_COMPARED = 2
 # Time limit of a study with a precision and no time of its own, as a multiple of its own blocks' time.
 MOST_TIMES = 4.0
 
@@ -59,7 +65,18 @@ class HowLong:
     within_s: float | None = None
     """Time of each study: fits its number of blocks to about this time, or limits it if there is a precision."""
     until_s: float | None = None
-    """Time of the monotonic clock at which a plan of one study should be done, proofs included."""
+    """Time of the monotonic clock at which a plan of one study should be done, proofs included.
+
+    Cells for which no time is left are not measured, the least wanted first.
+    """
+    wanted: Sequence[Coordinates] = ()
+    """Coordinates of the cells that are wanted most, the most wanted first; cells of none of these come last."""
+
+    def rank(self, cell: Cell) -> int:
+        """Return the place of a cell among the wanted ones."""
+        at = cell.coordinates.items()
+        return next((place for place, one in enumerate(self.wanted) if one.items() <= at), len(self.wanted))
+
     exactly: bool = False
     """True if the number of blocks was given, and none is added because too few were quiet."""
 
@@ -88,10 +105,15 @@ def measured_into(
             refuse_others(results.about(store.directory).get("nodes", {}), nodes, store.directory)
             results.update_about(store.directory, {"nodes": nodes})
         # Proofs are not timed, and may use every core.
-        paces = yield from _prove(store, planned, sandbox, core)
+        paces = yield from _prove(store, planned, sandbox, core, how_long)
         machine.keep_off(core)
         if how_long.until_s is not None:
             within_s = max(0.0, how_long.until_s - time.monotonic())
+            affordable = _affordable(planned, store.unproven(), paces, within_s, how_long.rank)
+            kept = {(cell.study, cell.key) for cell in affordable.cells}
+            if without := len(paces.keys() - kept):
+                yield NoTime(without)
+            planned = affordable
         if within_s is not None:
             planned = _fitted(planned, store, paces, within_s)
         lab = _Lab(store, planned, so_far, sandbox, core, watch, paces, within_s, measure.aside_of(planned))
@@ -120,15 +142,24 @@ def refuse_others(began_with: Mapping[str, Any], now: Mapping[str, Any], directo
             )
 
 
-def _prove(store: Store, planned: Plan, sandbox: Sandbox | None, core: int | None) -> Generator[Event, None, Paces]:
-    """Prove the unproven cells. Return the paces of the trials of cells that may be measured."""
+def _prove(
+    store: Store, planned: Plan, sandbox: Sandbox | None, core: int | None, how_long: HowLong
+) -> Generator[Event, None, Paces]:
+    """Prove the unproven cells. Return the paces of the trials of cells that may be measured.
+
+    Cells that are not proved after a share of a limited time stay unproven.
+    """
     unproven = store.unproven()
     left = [cell for cell in planned.cells if (cell.study, cell.key) in unproven]
+    # Nothing is compared without its baseline.
+    left.sort(key=lambda cell: (not cell.is_baseline, how_long.rank(cell)))
     paces = {(cell.study, cell.key): usual(cell) for cell in planned.cells}
     tried = Tried(planned.seed, sandbox, core)
     proofs = measure.prove(left, planned.seed, sandbox=sandbox)
     names = [f"{cell.study}: {cell.label}" for cell in left]
     began_s = time.monotonic()
+    proofs_until_s = math.inf if how_long.until_s is None else began_s + PROOFS_SHARE * (how_long.until_s - began_s)
+    compared = 0
     yield Began("verify", len(left), names)
     for cell, proven in zip(left, proofs, strict=True):
         if sandbox is not None and proven.outcome in (Outcome.FAILED, Outcome.TIMED_OUT):
@@ -138,8 +169,11 @@ def _prove(store: Store, planned: Plan, sandbox: Sandbox | None, core: int | Non
         proof_s = time.monotonic() - began_s
         if proven.outcome is Outcome.OK:
             paces[cell.study, cell.key] = tried.pace(cell, proof_s)
+            compared += not cell.is_baseline
         yield Step()
         began_s = time.monotonic()
+        if began_s > proofs_until_s and compared >= FEWEST_COMPARED:
+            break
     yield Ended()
     excluded = store.excluded()
     return {name: pace for name, pace in paces.items() if name not in excluded}
@@ -289,6 +323,37 @@ def _blocks_in(one: StudyPlan, seed: int, within_s: float, paces: Paces) -> int:
     """Return the number of blocks to begin with: those that fit besides lost rounds; few if a precision decides."""
     fit = schedule.blocks_within(one, seed, (1 - BUDGET) * within_s, FEWEST_BLOCKS, paces)
     return fit if one.study.measure.precision is None else min(fit, BLOCKS_FOR_WIDTH)
+
+
+def _affordable(
+    planned: Plan,
+    unproven: Collection[tuple[str, str]],
+    paces: Paces,
+    within_s: float,
+    rank: Callable[[Cell], int],
+) -> Plan:
+    """Return the plan without unproven cells, and without those of the last rank whose blocks do not fit.
+
+    `paces` are those of the cells that may be measured.
+    """
+
+    def of(one: StudyPlan, compared: Sequence[Cell]) -> StudyPlan:
+        needed = {cell.against for cell in compared}
+        kept = [cell for cell in one.cells if cell in compared or (cell.is_baseline and cell.key in needed)]
+        return replace(one, cells=tuple(kept))
+
+    studies = []
+    for one in planned.studies:
+        names = {cell.key: (one.study.name, cell.key) for cell in one.cells}
+        proven = [cell for cell in one.cells if names[cell.key] in paces and names[cell.key] not in unproven]
+        compared = sorted((cell for cell in proven if not cell.is_baseline), key=rank)
+        while len(compared) > FEWEST_COMPARED:
+            fewest = schedule.with_blocks(of(one, compared), FEWEST_BLOCKS)
+            if schedule.of_study(fewest, planned.seed, paces) <= (1 - BUDGET) * within_s:
+                break
+            compared.pop()
+        studies.append(of(one, compared) if compared else one)
+    return replace(planned, studies=tuple(studies))
 
 
 def _fitted(planned: Plan, store: Store, paces: Paces, within_s: float) -> Plan:
