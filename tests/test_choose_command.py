@@ -143,6 +143,34 @@ def test_without_time_what_qualifies_is_named_and_nothing_measured(
     assert not runs.exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "policy"),
+    [
+        ("argon2id memory=1MiB passes=1 lanes=1", "owasp-password-storage"),
+        ("pbkdf2-sha-256 iterations=29000", "owasp-password-storage"),
+        ("pbkdf2-sha-256 iterations=29000", "asvs-level-2"),
+        ("scrypt n=2^10 r=8 p=1", "owasp-password-storage"),
+        ("scrypt n=2^15 r=8 p=1", "owasp-password-storage"),
+        ("bcrypt cost=5", "owasp-password-storage"),
+    ],
+)
+def test_parameters_that_a_policy_refuses_never_qualify(
+    words: str, policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked_for = {"policy": (policy,), "for_": "0s"}
+    assert ExitStatus.SOME_FAILED is command("password-hash", *words.split(), **asked_for)  # type: ignore[arg-type]
+    assert "Nothing qualifies." in capsys.readouterr().out
+
+
+def test_of_two_values_each_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("password-hash", "argon2id", "memory=1MiB,19MiB", "passes=2", "lanes=1")
+    asked_for = {"policy": ("owasp-password-storage",), "for_": "0s", "layout": Layout(json=True)}
+    assert ExitStatus.DONE is command(*words, **asked_for)  # type: ignore[arg-type]
+    (place,) = json.loads(capsys.readouterr().out)["places"]
+    memory = {group: [one["setting"]["memory"] for one in place[group]] for group in ("unpriced", "refused")}
+    assert {"unpriced": [19 << 20], "refused": [1 << 20]} == memory
+
+
 def test_without_time_what_was_given_stands_in_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sizes decide nothing and are printed as given; options that only a measurement uses are refused."""
     command("digest", "bytes=16KiB", policy=("asvs-level-2",), for_="0s", layout=Layout(json=True))

@@ -16,7 +16,7 @@ from builders import study as study_of
 from conftest import FAKE_STUDY, Tollbar
 from fabricated import fabricated
 from report_example import digests, judgement, passwords
-from tollbar import study
+from tollbar import results, study
 from tollbar.analysis import StudyJudgement, judge_study
 from tollbar.report import html, json_forms
 from tollbar.report.sections.published import about_source
@@ -248,8 +248,13 @@ def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar,
     for name in ("rsa-apis", "other", "quick/rsa-apis"):
         assert 0 == tollbar("run", f"{name}.toml", "--no-report", "--blocks", 4, "--seed", 1).returncode
     of, other = (min((tmp_path / "runs").glob(f"*{name}")) for name in ("rsa-apis", "other"))
+    # As an interrupted run leaves it.
+    said = results.about(of)["studies"]
+    results.update_about(of, {"studies": {name: {**one, "interim_looks": []} for name, one in said.items()}})
     last = tollbar("show", "rsa-apis")
     assert f"of the run {of.relative_to(tmp_path)}" in last.stderr
+    # A look at its results, for which later blocks pay.
+    assert [1] == [len(one["interim_looks"]) for one in results.about(of)["studies"].values()]
     assert "Twice the work costs twice as much" in last.stdout
     damaged = tmp_path / "runs" / "9999-damaged"
     shutil.copytree(of, damaged)
