@@ -15,6 +15,7 @@ from tollbar.core.errors import TollbarError
 from tollbar.core.records import Outcome, Record
 from tollbar.lab.workloads import Given
 from tollbar.lab.workloads.operation import OperationWorkload, beyond_memory
+from tollbar.report.coordinates import Form, named_value
 from tollbar.study import plan
 from tollbar.study.plan import Cell
 
@@ -191,3 +192,24 @@ def test_free_memory_is_that_of_the_container(group: str, limit: str, expected: 
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     assert expected == machine.available_memory_bytes(tmp_path)
+
+
+# Larger than a thousand, where people write a comma.
+NUMBERS = (1_000, 600_000, 2**20)
+
+
+@pytest.mark.parametrize("name", families())
+def test_a_value_in_advice_is_read_as_itself(name: str) -> None:
+    """A pasted `iterations=600,000` would be two values."""
+    family = families()[name]
+    for setting in family.settings.values():
+        numbers = () if setting.values or setting.is_share or not setting.is_number else NUMBERS
+        in_range = [
+            n for n in numbers if (setting.least or 0) <= n <= (setting.most or n) and not n % setting.multiple_of
+        ]
+        for value in (setting.default, *(setting.values or ()), *in_range):
+            if setting.unit == "power-of-two" and value in (1_000, 600_000):
+                continue
+            word = named_value(family, setting.name, value, Form.TYPED)
+            ((found, (read,)),) = study.coordinates_of(family, [word]).items()
+            assert (setting.name, value) == (found, setting.read(read)), word
