@@ -9,6 +9,7 @@ from tollbar import study
 from tollbar.catalog.families import Value, families, is_answer, is_default
 from tollbar.catalog.policies import Ruling
 from tollbar.decide.candidates import MOST_APART, deciding, nearby
+from tollbar.report.groups import of_default
 from tollbar.study import plan
 
 
@@ -183,3 +184,15 @@ def test_what_is_never_an_answer_is_no_candidate(family: str) -> None:
 def test_an_empty_trust_store_is_no_candidate() -> None:
     (only,) = nearby(asked("tls-client"), {}).candidates
     assert "system-trust" == only.coordinates["choice"]
+
+
+def test_the_default_of_the_family_is_among_the_candidates_unless_it_is_excluded() -> None:
+    """Its settings may be others than the usual ones: TLS 1.3 with the hybrid."""
+    for name, family in families().items():
+        if family.default is None:
+            continue
+        want = asked(name)
+        found = [one.coordinates for one in nearby(want, {}).candidates]
+        assert any(is_default(family, at, of_default(family)) for at in found), name
+    found = [one.coordinates for one in nearby(asked("tls"), {"key-exchange": ("x25519",)}).candidates]
+    assert {"x25519"} == {at["key-exchange"] for at in found}

@@ -223,3 +223,17 @@ def test_a_choice_that_only_a_server_has_says_which_and_how_to_install_it(
     near = _nearby(wanted("storage", standing=Standing.ACCEPTABLE), {})
     measured = {str(one.coordinates["choice"]) for one in near.to_measure(len(near.candidates))}
     assert measured == {name for name, one in family("storage").choices.items() if not one.servers} - {"plaintext"}
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (("tls",), "TLS 1.3 · x25519mlkem768, the default, qualifies."),
+        (("tls", "key-exchange=x25519"), "The default, TLS 1.3 · x25519mlkem768, is not among the choices"),
+    ],
+)
+def test_the_default_is_named_with_the_settings_that_make_it(
+    words: tuple[str, ...], first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ExitStatus.DONE is command(*words, for_="0s")
+    assert first in " ".join(capsys.readouterr().out.split())

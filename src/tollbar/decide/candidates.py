@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from tollbar.catalog.families import Setting, Standing, Value, at_defaults, is_answer, is_default
+from tollbar.catalog.families import Family, Setting, Standing, Value, at_defaults, is_answer, is_default
 from tollbar.catalog.policies import Ruling
 from tollbar.core.patterns import is_like
 from tollbar.decide.rulings import Candidate, Wanted, candidate, lacks, turned_on
@@ -89,11 +89,15 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Prov
     for choice in family.choices.values():
         if not is_answer(family, choice.name) or not any(is_like(choice.name, one) for one in patterns):
             continue
-        for values in product(*said.values()):
-            fixed: dict[str, Value] = {"choice": choice.name, **dict(zip(said, values, strict=True))}
-            base = _nearest(wanted, _performed(wanted, fixed, providers), [*free, *set_well])
-            names += [n for n in set_well if n not in names and base[n] != family.settings[n].default]
-            for apart in range(MOST_APART + 1):
+        own = _settings_of_default(family, choice.name)
+        for values, of_default in product(product(*said.values()), [{}, own] if own else [{}]):
+            fixed: dict[str, Value] = {**of_default, "choice": choice.name, **dict(zip(said, values, strict=True))}
+            varied = [n for n in (*free, *set_well) if n not in of_default]
+            base = _nearest(wanted, _performed(wanted, fixed, providers), varied)
+            shown = [*set_well, *of_default]
+            names += [n for n in shown if n not in names and n in base and base[n] != family.settings[n].default]
+            # The cell of the default alone: the cells around it are those around the usual settings.
+            for apart in range(1 if of_default else MOST_APART + 1):
                 for changed in combinations(free, apart):
                     for others in product(*(_others(wanted, name, base) for name in changed)):
                         cell = at_defaults(family, {**base, **dict(zip(changed, others, strict=True))})
@@ -110,7 +114,7 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Prov
                         place = apart + is_heavy, turns[kind], _STANDINGS.index(family.standing_of(cell))
                         turns[kind] += 1
                         found[at] = place, one
-    along = {"choice", *family.parameters, *free}
+    along = {"choice", *family.parameters, *free, *(family.default.setting if family.default else ())}
     ordered = sorted(
         found.values(),
         key=lambda one: (
@@ -121,6 +125,14 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]], providers: Prov
         ),
     )
     return Nearby(tuple(one for *_, one in ordered), tuple(names), refusal)
+
+
+def _settings_of_default(family: Family, choice: str) -> Mapping[str, Value]:
+    """Return the settings of the family's default, if it is this choice and they are not the usual ones."""
+    default = family.default
+    if default is None or default.choice != choice:
+        return {}
+    return {name: one for name, one in default.setting.items() if one != family.settings[name].default}
 
 
 def _lowers(setting: Setting) -> bool:

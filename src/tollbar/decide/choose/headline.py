@@ -139,5 +139,9 @@ def _without_costs(of: Answered, found: Sequence[Candidate], names: Sequence[str
     if same is not None:
         return f"{place_of(family, same.coordinates, names)}, the default, qualifies. {count}"
     default = default_cell(family, found[0].coordinates, deciding)
-    words = place_of(family, default, names)
+    # The settings that are given may be all that keeps the default out.
+    apart = [
+        name for name in family.settings if name in deciding and default.get(name) != found[0].coordinates.get(name)
+    ]
+    words = place_of(family, default, [*names, *(name for name in apart if name not in names and name in default)])
     return f"{capitalised(_why_not(of, words, default))}. {count}"
