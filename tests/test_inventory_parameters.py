@@ -166,6 +166,10 @@ def test_properties_of_another_form_say_nothing(properties: object) -> None:
         ("gss-nistp256-sha256-toWM5Slw5Ew8Mqkay+al2g==", "key-exchange ecdh-p256"),
         ("gss-curve25519-sha256-toWM5Slw5Ew8Mqkay+al2g==", "key-exchange x25519"),
         ("TKIP", "cipher rc4"),
+        # Groups of Node, which have the numbers of IKE.
+        ("crypto.getDiffieHellman('modp15')", "key-exchange modp-3072"),
+        ("modp2", "key-exchange modp-1024"),
+        ("crypto.createECDH('prime256v1')", "key-exchange ecdh-p256"),
     ],
 )
 def test_a_name_of_a_protocol_is_its_choice(name: str, choice: str) -> None:

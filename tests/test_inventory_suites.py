@@ -73,3 +73,23 @@ def test_several_versions_are_no_version(name: str) -> None:
 
 def test_a_key_derivation_of_tls_is_no_tls() -> None:
     assert "? Tollbar has no family of key derivation" == one(algorithm("TLS 1.3 HKDF"))
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [
+        ("SSLContext.TLSv1", "tls tls-1.0"), ("ssl.PROTOCOL_TLSv1", "tls tls-1.0"), ("PROTOCOL_SSLv3", "tls ssl-3"),
+        ("tls.VersionSSL30", "tls ssl-3"), ("SslProtocols.Tls", "tls tls-1.0"), ("SslProtocols.Tls11", "tls tls-1.1"),
+        ("SslProtocols.Ssl3", "tls ssl-3"), ("TLS1_VERSION", "tls tls-1.0"), ("TLSv1_method", "tls tls-1.0"),
+        ("TLSv1_2_method", "tls tls-1.2"), ("minVersion TLSv1", "tls tls-1.0"),
+        *((name, "? it names several versions: each is judged by itself") for name in ("SSLv23_method", "SSLv23")),
+    ],
+)  # fmt: skip
+def test_a_constant_of_a_library_is_its_version(name: str, choice: str) -> None:
+    assert choice == one(algorithm(name))
+
+
+@pytest.mark.parametrize("name", ["SSLv23_method", "ssl.PROTOCOL_SSLv23"])
+def test_a_method_of_any_version_breaks_nothing(name: str) -> None:
+    """OpenSSL's `SSLv23_method` negotiates the newest version that both sides have."""
+    assert Ruling.CANNOT_SAY is line(algorithm(name)).ruling
