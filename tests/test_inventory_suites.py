@@ -93,3 +93,26 @@ def test_a_constant_of_a_library_is_its_version(name: str, choice: str) -> None:
 def test_a_method_of_any_version_breaks_nothing(name: str) -> None:
     """OpenSSL's `SSLv23_method` negotiates the newest version that both sides have."""
     assert Ruling.CANNOT_SAY is line(algorithm(name)).ruling
+
+
+@pytest.mark.parametrize("name", ["TLS_AEGIS_256_SHA512", "TLS_ECDHE_RSA_WITH_FOO_SHA256", "my favourite suite"])
+def test_a_suite_that_is_not_known_meets_no_policy(name: str) -> None:
+    """A rule about versions alone would be met, whatever the suite encrypts with."""
+    version = "1.2" if "WITH" in name else "1.3"
+    front = asset(
+        "front", "protocol", type="tls", version=version, cipherSuites=[{"name": name, "tlsGroups": ["x25519"]}]
+    )
+    found = line(front, "asvs-level-1-5.0.0")
+    assert Ruling.CANNOT_SAY is found.ruling
+    (use,) = found.uses
+    assert "suite" in use.use.beyond[-1]
+
+
+@pytest.mark.parametrize(
+    "name", ["HIGH:!aNULL", "AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256", "DEFAULT@SECLEVEL=1", "ALL:-RC4:+HIGH"]
+)
+def test_a_list_of_suites_is_none_of_them(name: str) -> None:
+    front = asset("front", "protocol", type="tls", version="1.2", cipherSuites=[{"name": name}])
+    assert "? it names several suites: each is judged by itself" == one(front)
+    old = asset("front", "protocol", type="tls", version="1.0", cipherSuites=[{"name": name}])
+    assert Ruling.BREAKS is line(old).ruling

@@ -53,7 +53,9 @@ WEAK = [
         "PBEWithMD5AndDES", "PBEWithMD2AndDES", "PBEWithMD5AndRC2", "PBEWithMD5AndTripleDES", "PBEWithSHA1AndDESede",
         "PBEWithSHA1AndRC2_40", "PBEWithSHA1AndRC2_128", "PBEWithSHA1AndRC4_40", "PBEWithSHA1AndRC4_128",
         "PBEWithSHAAnd3-KeyTripleDES-CBC", "PBEWithSHAAnd128BitRC4", "PBEWithMD5And128BitAES-CBC-OpenSSL",
-        "PBEWithSHAAndIDEA-CBC", "PBES1-DES-CBC-PBKDF1-8-1000",
+        "PBEWithSHAAndIDEA-CBC", "PBES1-DES-CBC-PBKDF1-8-1000", "PKCS12 PBE SHA1 3DES",
+        # Whatever the construction, and whatever has them.
+        "md5 password hash", "unsalted MD5 password", "PDF RC4 40", "GSM A5/1",
         # Suites of OpenSSL and IKE, and their parts.
         "EXP-DES-CBC-SHA", "EXP-RC4-MD5", "EXP1024-DES-CBC-SHA", "EXP-RC2-CBC-MD5", "DES-CBC-SHA", "DES-CBC3-SHA",
         "DES-CBC-MD5", "RC2-CBC-MD5", "RC4-SHA", "RC4-MD5", "IDEA-CBC-SHA", "NULL-SHA", "NULL-MD5", "DES-MAC",
@@ -93,6 +95,7 @@ def test_a_weak_part_is_not_unknown_in_the_first_line(name: str, policy: str) ->
         algorithm("PBEWithHmacSHA256AndAES_256"),
         algorithm("PBEWithHmacSHA1AndAES_128"),
         algorithm("PBES2-HS256+A128KW"),
+        algorithm("SHA-1 password hash"),
         algorithm("AES128-SHA256"),
         algorithm("TLS_AES_256_GCM_SHA384"),
         algorithm("TLS_FALLBACK_SCSV"),

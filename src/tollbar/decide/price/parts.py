@@ -291,8 +291,18 @@ def _protocol(crypto: _Crypto, name: str) -> Made:
         algorithms = tuple(map(_text, _each(suite.algorithms)))
         for group in dict.fromkeys(map(_text, _each(suite.tls_groups) or ("",))):
             parts = ", ".join(filter(None, [f"{name}: {own}", shown(group)]))
-            of_suite = {**said, "suite": own, "identifiers": identifiers, "group": shown(group), "scheme": scheme}
+            of_suite = {**said, **_suite(_text(suite.name)), "group": shown(group), "scheme": scheme}
+            of_suite["identifiers"] = identifiers
             yield "cipher suite", parts, of_suite, {"algorithm": algorithms, "certificate": certificates}
+
+
+def _suite(name: str) -> dict[str, str]:
+    """Return the text of a suite, or that it is a list of several: `HIGH:!aNULL`."""
+    return {"list": "several"} if _LIST.search(name[: limits.MOST_LETTERS]) else {"suite": shown(name)}
+
+
+# OpenSSL's lists of suites; a code point has no letters before a colon.
+_LIST = re.compile(r"[!@]|[A-Za-z][A-Za-z0-9_+-]*:(?=[A-Za-z+!-])")
 
 
 def _oid(crypto: _Crypto) -> str:
