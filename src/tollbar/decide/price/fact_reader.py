@@ -232,6 +232,9 @@ class FactReader:
                     self._add(DIGEST, f"{size} bits", property_)
         if "bits" in self.found and not bits:
             del self.found["bits"]
+        if any(one.startswith("sha-") and property_ != digests.get("sha") for one, property_ in digests.items()):
+            # `SHA` names the family where another property names the hash.
+            digests.pop("sha", None)
         for digest, plain in _BARE.items():
             if digest in digests:
                 digests[plain] = digests.pop(digest)
