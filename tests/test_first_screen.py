@@ -11,12 +11,14 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
+from fabricated import fabricated
 from report_example import digests, judgement, passwords
 from report_lab import Pages, open_page, wait
 from served_example import handshakes
-from tollbar.analysis import Compared, StudyJudgement, Verdict
+from tollbar.analysis import ClaimVerdict, Compared, StudyJudgement, Verdict
 from tollbar.catalog.families import family
 from tollbar.core.moments import Known
+from tollbar.core.stats import Interval
 from tollbar.report import html
 from tollbar.report.groups import places
 from tollbar.report.page import page
@@ -163,3 +165,20 @@ def test_one_line_has_machine_date_and_accuracy() -> None:
     assert "AMD EPYC, 2 cores, Linux 6.18.44" == machine_words(machine)
     assert "" == machine_words({"cpu": {"model": 1}, "cores": "two"})
     assert ["27 November 2026", "today"] == [date_words(one) for one in ("2026-11-27T23:59:00+01:00", "today")]
+
+
+def test_a_self_test_is_answered_by_its_known_ratios() -> None:
+    judged = fabricated("self-test/self-test")
+    measured = {true: Interval(true, 0.99 * true, 1.01 * true, 0.96, 4) for true in (1.0, 2.0, 5.0)}
+    claims = [
+        replace(one, ratio=measured[one.claim.ratio[0]], verdict=ClaimVerdict.STILL_TRUE)
+        for one in judged.claims
+        if one.claim.ratio
+    ]
+    assert 3 == len(claims)
+    right = replace(judged, claims=tuple(claims))
+    (answer,) = whole_answer(right).says
+    assert answer.startswith(f"Yes: {X}1.00 [0.99, 1.01] where {X}1 is true, {X}2.00 [1.98, 2.02] where {X}2 is true ")
+    for verdict, head in ((ClaimVerdict.LARGER, "No: "), (ClaimVerdict.CANNOT_TELL, "This run cannot tell: ")):
+        wrong = replace(judged, claims=(replace(claims[0], verdict=verdict), *claims[1:]))
+        assert whole_answer(wrong).says[0].startswith(head)

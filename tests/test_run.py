@@ -17,7 +17,7 @@ from bench.ground import trials_of
 
 import forked
 import share
-from conftest import BLOCKS, ROUNDS, SHORT_BLOCKS, Tollbar, command
+from conftest import BLOCKS, ROUNDS, SHORT_BLOCKS, SHORT_STUDY, Tollbar, command
 from patience import PATIENCE_S
 from test_runner import marked_processes
 from tollbar import __version__
@@ -38,6 +38,20 @@ def test_a_fake_run_finds_what_the_fake_put_in(fake_runs: Path) -> None:
     assert {"fake 1.0"} == {result["provider"] for result in results}
     # Planned blocks with a quiet round, or all of them if noisy.
     assert all(FEWEST_BLOCKS <= result["blocks"] <= BLOCKS for result in results)
+
+
+def test_each_study_is_answered_before_a_longer_one_is_measured(tollbar: Tollbar, tmp_path: Path) -> None:
+    short = SHORT_STUDY.replace(f"blocks = {SHORT_BLOCKS}", f"blocks = {FEWEST_BLOCKS}")
+    assert short != SHORT_STUDY
+    (tmp_path / "a-long.toml").write_text(SHORT_STUDY)
+    (tmp_path / "b-short.toml").write_text(short)
+    done = tollbar("run", tmp_path / "a-long.toml", tmp_path / "b-short.toml", "--no-report")
+    answers = [line for line in done.stderr.splitlines() if line.startswith(("  a-long: ", "  b-short: "))]
+    assert ["b-short", "a-long"] == [line.split(":")[0].strip() for line in answers]
+    assert all(" of CPU" in line for line in answers)
+    (run,) = runs_in(tmp_path / "runs")
+    order = [trial.study for trial in trials_of(run)]
+    assert order == sorted(order, reverse=True)
 
 
 @pytest.mark.share(0)

@@ -13,10 +13,12 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tollbar import __version__, analysis, lab, results, study
 from tollbar.analysis import Judgement, StudyJudgement
+from tollbar.analysis.probes import quickness
 from tollbar.analysis.so_far import so_far_of
 from tollbar.catalog.servers.places import RoleMachine
 from tollbar.core import machine, moments, units
@@ -34,6 +36,7 @@ from tollbar.lab.events import (
     PrecisionMissed,
     PrecisionReached,
     Probed,
+    StudyMeasured,
     WidestToll,
 )
 from tollbar.lab.measure import schedule
@@ -41,6 +44,7 @@ from tollbar.lab.tls.url import named_again
 from tollbar.report import terminal
 from tollbar.report.html import write as write_report
 from tollbar.report.numbers import percent, percent_of
+from tollbar.report.sections.answer import answer
 from tollbar.report.terminal.progress import Progress
 from tollbar.results import Store
 from tollbar.study import Study, plan
@@ -74,16 +78,19 @@ def carry_out(
     how_long: lab.HowLong = lab.AS_PLANNED,
     places: Sequence[RoleMachine] = (),
     briefly: bool = False,
+    early: bool = False,
 ) -> Judgement:
     """Measure, judge and report a plan into its store, and close that.
 
-    `briefly` prints the plan with `--verbose` only, because an answer follows in seconds. KeyboardInterrupt is raised
-    again after the command to resume was printed.
+    `briefly` prints the plan with `--verbose` only, because an answer follows in seconds. `early` prints the first
+    sentence of each study's answer when its planned blocks are measured. KeyboardInterrupt is raised again after the
+    command to resume was printed.
     """
     try:
         say = terminal.say_detail if briefly else terminal.say
         _say_plan(planned, store, say)
-        _measure(lab.measured_into(store, planned, so_far_of, how_long, places), estimate=say)
+        answered = partial(_say_answer, store.directory) if early else None
+        _measure(lab.measured_into(store, planned, so_far_of, how_long, places), estimate=say, answered=answered)
         # No other process may write the run now, so the look is noted for exactly the judged data.
         store.note_interim_look()
     except KeyboardInterrupt:
@@ -139,13 +146,20 @@ def self_test() -> Judgement:
         return analysis.judge(results.read(store.directory))
 
 
-def _measure(events: Generator[Event, None, None], estimate: Callable[[str], None] = terminal.say) -> None:
-    """Show the events of the lab, which measures while they are asked for."""
+def _measure(
+    events: Generator[Event, None, None],
+    estimate: Callable[[str], None] = terminal.say,
+    answered: Callable[[str], None] | None = None,
+) -> None:
+    """Show the events of the lab, which measures while they are asked for.
+
+    `answered` is called with the name of each study whose planned blocks are measured.
+    """
     # However it ends, the lab ends its servers.
     with Progress() as progress, closing(events):
         for event in events:
             if isinstance(event, Began):
-                for _ in progress.follow(event.what, _steps(events), event.total, event.names):
+                for _ in progress.follow(event.what, _steps(events, answered), event.total, event.names):
                     pass
             elif isinstance(event, Probed):
                 found = machine.fingerprint()
@@ -157,11 +171,22 @@ def _measure(events: Generator[Event, None, None], estimate: Callable[[str], Non
                 terminal.say(words)
 
 
-def _steps(events: Iterator[Event]) -> Iterator[Event]:
+def _steps(events: Iterator[Event], answered: Callable[[str], None] | None) -> Iterator[Event]:
     for event in events:
         if isinstance(event, Ended):
             return
-        yield event
+        if not isinstance(event, StudyMeasured):
+            yield event
+        elif answered is not None:
+            answered(event.study)
+
+
+def _say_answer(directory: Path, name: str) -> None:
+    """Print the first sentence of a study's answer, before later studies are measured."""
+    run = results.read(directory, name)
+    (measured,) = run.studies
+    judged = analysis.judge_study(measured, quickness(run, results.probes(directory)))
+    terminal.say(f"  {name}: {answer(judged)[0]}")
 
 
 def _words_of_estimate(event: Estimated) -> str:

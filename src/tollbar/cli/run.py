@@ -96,6 +96,7 @@ def run(
         report=options.report and upgrade is None,
         how_long=lab.HowLong(within_s=within_s, exactly=options.blocks is not None),
         places=places,
+        early=len(asked) > 1 and upgrade is None,
     )
     if upgrade is not None:
         return upgrade.answered(judged, Layout(json=options.json))

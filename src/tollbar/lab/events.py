@@ -32,6 +32,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class StudyMeasured:
+    """Completion of the planned blocks of one of several studies, between two steps."""
+
+    study: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """End of a series of steps."""
 
@@ -102,4 +109,15 @@ class Probed:
     chain_ns: float | None
 
 
-Event = Estimated | Began | Step | Ended | NothingCompared | PrecisionReached | PrecisionMissed | NoTime | Probed
+Event = (
+    Estimated
+    | Began
+    | Step
+    | StudyMeasured
+    | Ended
+    | NothingCompared
+    | PrecisionReached
+    | PrecisionMissed
+    | NoTime
+    | Probed
+)

@@ -24,6 +24,7 @@ from tollbar.report.sections.factors import factor_sentences, told_apart
 from tollbar.report.sections.headline import in_short, line
 from tollbar.report.sections.own_servers import compared
 from tollbar.report.sections.scaling import is_asked, scaling_sentences
+from tollbar.report.sections.self_test import self_test_sentences
 from tollbar.report.sections.steps import MOST_NAMES
 from tollbar.report.sections.telling import Finding, Telling, telling_of
 from tollbar.report.view import once
@@ -45,8 +46,10 @@ def _of_no_alternatives(study: StudyJudgement) -> tuple[str, ...]:
     """Return the answer of a study whose cells are not alternatives by cost; empty if they are alternatives.
 
     For factors: whether they add up; for servers of the user: how one compares with the other; for threads compared
-    with one: the scaling.
+    with one: the scaling; for a self-test: whether known ratios were measured.
     """
+    if tested := self_test_sentences(study):
+        return tested
     if told_apart(study):
         return factor_sentences(study)
     if servers := compared(study):
