@@ -9,30 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.figures import Figure, unmeasured
-from bench.studies import Document, Unmeasured, half_width, measured, toll
+from bench.studies import HANDSHAKES, Document, Unmeasured, half_width, measured, toll
 
-STUDY = """
-question  = "What does a client on the server's core cost a busy server?"
-family    = "tls"
-servers      = ["{server}"]
-providers = ["libcrypto"]
-choices   = ["plaintext", "tls-1.3"]
-baseline  = "plaintext"
-
-[vary]
-op           = ["connect"]
-certificate  = ["rsa-2048", "ecdsa-p256"]
-key-exchange = ["x25519"]
-bytes        = ["4 KiB"]
-
+LOAD = """
 [load]
 users   = [32]
 client  = ["beside", "apart"]
-request = {{ get = "/bytes/{{bytes}}" }}
-expect  = {{ status = 200, bytes = "{{bytes}}" }}
-
-[measure]
-blocks = 12
+request = { get = "/bytes/{bytes}" }
+expect  = { status = 200, bytes = "{bytes}" }
 """
 SERVERS = ("nginx", "embedded")
 CERTIFICATES = ("rsa-2048", "ecdsa-p256")
@@ -44,7 +28,8 @@ def figures() -> Iterator[Figure]:
     """Yield for each server every cost and ratio, with the client on the server's core over one on its own."""
     for server in SERVERS:
         try:
-            yield from _of(server, measured(STUDY.format(server=server), name="client-core"))
+            text = HANDSHAKES.format(servers=f'["{server}"]', served=LOAD, measure="blocks = 12")
+            yield from _of(server, measured(text, name="client-core"))
         except Unmeasured as why:
             yield unmeasured(f"client core: {server}", why)
 
