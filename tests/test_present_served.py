@@ -23,7 +23,8 @@ from tollbar.report.groups import MOST_LINES, at_one_load, by_row, facet_names, 
 from tollbar.report.names import cell_names, labels, place_words, prevailing, varying
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.cpu import CLIENT, bars, parts_of
-from tollbar.report.sections.load import THROUGHPUT, agreements, facets, limited, merged_load
+from tollbar.report.sections.load import THROUGHPUT, facets, limited, merged_load
+from tollbar.report.sections.negotiated import agreements
 from tollbar.report.sections.protection import alike
 from tollbar.report.sections.trust import proof
 from tollbar.report.sections.unmeasured import unavailable

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import share
-from conftest import left_out
+from selection import left_out
 
 ROWS = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[st.integers(0, 5)] * width), max_size=40))
 

@@ -5,24 +5,20 @@ HTML has all of it; terminal and Markdown have the brief form of each study.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
-from typing import TypeVar
 
 from tollbar import __version__
 from tollbar.analysis import Judgement, StudyJudgement, Verdict
 from tollbar.core import units
-from tollbar.core.files import pasted
-from tollbar.core.stats import Moments
-from tollbar.core.words import counted, enumeration, left_out, more, slug
+from tollbar.core.intervals import Moments
+from tollbar.core.words import counted, enumeration, left_out, more
+from tollbar.report.again import again
 from tollbar.report.blocks import (
     Block,
     Boxed,
     Brief,
     Code,
-    Commands,
     Folded,
     Items,
     Key,
@@ -30,7 +26,6 @@ from tollbar.report.blocks import (
     Listing,
     Paragraph,
     Section,
-    Table,
     figures,
     of_values,
     standing_keys,
@@ -40,6 +35,7 @@ from tollbar.report.coordinates import Form, column_title, named_value
 from tollbar.report.costs import cost_words
 from tollbar.report.glossary import glossary_section
 from tollbar.report.groups import AtOneLoad, at_one_load, real_tolls
+from tollbar.report.links import linked
 from tollbar.report.names import prevailing, varied
 from tollbar.report.numbers import percent, repeats_words, times_exactly
 from tollbar.report.sections.accuracy import quiet_share_words, run_line
@@ -49,7 +45,8 @@ from tollbar.report.sections.cpu import memory_section, shares_section, timeline
 from tollbar.report.sections.crosstables import study_tables
 from tollbar.report.sections.effects import EFFECTS, effects, effects_section
 from tollbar.report.sections.factors import factors_listing, told_apart
-from tollbar.report.sections.load import load_section, negotiated_section
+from tollbar.report.sections.load import load_section
+from tollbar.report.sections.negotiated import negotiated_section
 from tollbar.report.sections.own_servers import negotiated_listing
 from tollbar.report.sections.protection import strength_section, threats_section
 from tollbar.report.sections.published import blocks_of, source_listing
@@ -62,16 +59,12 @@ from tollbar.report.sections.unmeasured import missing, unavailable
 from tollbar.report.sections.uses import uses_listing
 from tollbar.report.sections.waits import waits_listing
 from tollbar.report.sections.warnings import warnings
-from tollbar.results import Run
 from tollbar.study import ASKED
 from tollbar.study.values import QUICK_CHUNK_S, QUICK_ROUNDS
 
 # More findings than these would push the chart off the first screen.
 MOST_SAID = 2
 MORE = "`tollbar judge RUN --all`, or the report"
-# Commands that measure and take a seed. `upgrade` is excluded: it downloads and loads the packages that it names.
-REPEATABLE = ("run", "ask", "choose")
-RECORDED = "The run records the first command. Studies, libraries and roles that a command names may start programs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +113,7 @@ def page(judgement: Judgement) -> Page:
             ),
             *(_study(judgement, study, said) for study, said in ordered),
             Section("Method and machine", tuple(_how(judgement)), "how"),
-            Section("Reproduce", _again(judgement.run), "again"),
+            Section("Reproduce", again(judgement.run), "again"),
             glossary_section(),
         )
     ]
@@ -137,37 +130,6 @@ def page(judgement: Judgement) -> Page:
 def briefs(judgement: Judgement, *, everything: bool = False) -> tuple[Brief, ...]:
     """Return the brief form of each study, in the run's order; with all rows, or as many as a screen has."""
     return tuple(_brief(judgement, study, None if everything else ROWS_SHOWN) for study in judgement.studies)
-
-
-B = TypeVar("B", bound=Block)
-
-
-def linked(block: B, at: str, taken: set[str]) -> B:
-    """Return the block with a name for each section and each table's row in it, made of their own words."""
-    if isinstance(block, Section):
-        name = block.name or _free(f"{at}-{slug(block.title)}", taken)
-        return replace(block, name=name, blocks=tuple(linked(inside, name, taken) for inside in block.blocks))
-    if isinstance(block, Listing):
-        name = block.name or _free(f"{at}-{slug(block.title)}", taken)
-        # If a page has a listing in another form, only that form is linked to.
-        tables = block.tables if block.whole else [linked(table, name, taken) for table in block.tables]
-        return replace(block, name=name, tables=tables, whole=[linked(one, name, taken) for one in block.whole])
-    if isinstance(block, Folded | Boxed):
-        return replace(block, blocks=tuple(linked(inside, at, taken) for inside in block.blocks))
-    if isinstance(block, Results):
-        return replace(block, table=linked(block.table, at, taken))
-    if isinstance(block, Table):
-        heads = [n for n, column in enumerate(block.columns) if column.names] or [0]
-        said = block.names or [f"{at}-{slug(' '.join(row[n].says for n in heads))}" for row in block.rows]
-        return replace(block, names=[_free(name, taken) for name in said])
-    return block
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """Return the name, or if it is taken the first free one of `name-2`, `name-3` …"""
-    found = next(one for one in chain([name], (f"{name}-{n}" for n in count(2))) if one not in taken)
-    taken.add(found)
-    return found
 
 
 def _entry(section: Section | Listing, *, whole: bool = True) -> Entry:
@@ -276,13 +238,6 @@ def _how(judgement: Judgement) -> Iterator[Block]:
         yield Folded(f"Receipt of {name}", said)
 
 
-def _again(run: Run) -> tuple[Block, ...]:
-    seed = f"The seed of the random order was {run.seed}."
-    found = commands(run)
-    recorded = [Paragraph(RECORDED, "note")] if _same_run(run) in found.values() else []
-    return Paragraph(seed, "note"), *recorded, Commands(found)
-
-
 def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Brief:
     main, effect = results(study, most), effects(study, most)
     first, *paragraphs = answer(study)
@@ -382,28 +337,3 @@ def blocks_and_chunks(study: StudyJudgement) -> str:
         f" differences under {percent(about.threshold)} are ignored."
         f" Intervals are at {percent(study.confidence)} confidence."
     )
-
-
-def commands(run: Run) -> dict[str, str]:
-    """Return the commands that repeat the run or use it, by their purpose."""
-    parts = run.directory.parts
-    # A report may be published, and must not reveal where a home directory is.
-    path = pasted("/".join(parts[-2:]) if run.directory.is_absolute() else run.directory)
-    found = {
-        "The same run, the same order": _same_run(run),
-        "Judge the same trials again": f"tollbar judge {path}",
-        "Compare with another run": f"tollbar compare {path} OTHER-RUN",
-        "The numbers as a file": f"tollbar export {path} --format csv",
-    }
-    # A pasted control character would end the quotes around it.
-    return {what: command for what, command in found.items() if command and command.isprintable()}
-
-
-def _same_run(run: Run) -> str:
-    """Return the command that the run records, with its seed; empty for a foreign command, because readers paste it."""
-    command = list(run.command) or ["tollbar", "run"]
-    if command[:1] != ["tollbar"] or command[1:2] not in [[name] for name in REPEATABLE]:
-        return ""
-    if not any(part == "--seed" or part.startswith("--seed=") for part in command):
-        command += ["--seed", str(run.seed)]
-    return shlex.join(command)

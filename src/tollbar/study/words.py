@@ -12,7 +12,7 @@ from tollbar.core import machine, spelling, units
 from tollbar.core.errors import TollbarError, nearest
 from tollbar.core.patterns import is_like, is_pattern
 from tollbar.study import stored_hashes
-from tollbar.study.study_file import nearest_setting
+from tollbar.study.naming import nearest_setting
 from tollbar.study.values import CLIENT_PLACES, NOT_SETTINGS
 
 # Limit of the digits of a number of users or threads.

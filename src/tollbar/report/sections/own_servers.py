@@ -10,7 +10,7 @@ from tollbar.report.blocks import Listing
 from tollbar.report.costs import cost_words
 from tollbar.report.groups import real_tolls
 from tollbar.report.numbers import ratio_range
-from tollbar.report.sections.load import Agreed, agreements
+from tollbar.report.sections.negotiated import Agreed, agreements
 from tollbar.results import Row
 
 NEGOTIATED = "Negotiated parameters"
