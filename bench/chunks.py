@@ -22,9 +22,11 @@ from bench.figures import Figure, unmeasured
 from bench.studies import Unmeasured, half_width
 from bench.work import LIMIT_S
 from tollbar.core import machine, proc
+from tollbar.core.intervals import Moments, best
 from tollbar.core.moments import Quickness, quickness_of
 from tollbar.core.records import LoadRecord
-from tollbar.core.stats import Moments, Visit, best, ratio
+from tollbar.core.stats import ratio
+from tollbar.core.visits import Visit
 from tollbar.lab.measure.members import PHASE_S
 from tollbar.lab.measure.probe import Probe
 from tollbar.lab.workloads.request import load_record

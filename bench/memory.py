@@ -22,9 +22,11 @@ from bench.figures import Figure, unmeasured
 from bench.studies import half_width
 from tollbar.core import machine
 from tollbar.core.errors import TollbarError
+from tollbar.core.intervals import Moments, best
 from tollbar.core.moments import Quickness, quickness_of
 from tollbar.core.runner import Stopped
-from tollbar.core.stats import Moments, Visit, best, ratio
+from tollbar.core.stats import ratio
+from tollbar.core.visits import Visit
 from tollbar.lab.measure.probe import Probe
 
 BLOCKS, ROUNDS = 6, 12

@@ -63,7 +63,9 @@ JUDGE = (
     " crosstables comparison jointly break_even scaling factors observed_metrics quiet_rounds"
 )
 PACKAGES: Mapping[str, Package] = {
+    "intervals": Package("core/intervals.py", "stats_of_several jointly stats judge"),
     "stats": Package("core/stats.py", "stats_of_several jointly quiet_rounds stats judge"),
+    "visits": Package("core/visits.py", "stats_of_several quiet_rounds slices stats judge"),
     "judge": Package("analysis", JUDGE),
     "measure": Package("lab/measure", "schedule promises rounds set_aside would_notice"),
     "plan": Package("study/plan", "drawing factors study"),

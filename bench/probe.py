@@ -24,9 +24,11 @@ from bench.figures import Figure, unmeasured
 from tollbar import study
 from tollbar.catalog.servers import NotStarted
 from tollbar.core import machine
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.moments import Quickness, quickness_of
 from tollbar.core.runner import Stopped
-from tollbar.core.stats import Interval, Moments, Visit, ratio
+from tollbar.core.stats import ratio
+from tollbar.core.visits import Visit
 from tollbar.lab import measure
 from tollbar.lab.measure import batch
 from tollbar.lab.measure.probe import Probe

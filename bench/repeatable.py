@@ -18,7 +18,7 @@ from statistics import fmean, median, stdev
 
 from bench.figures import TOLLBAR, Figure, Finished, timed, unmeasured
 from bench.studies import Document, Unmeasured, half_width, halves
-from tollbar.core.stats import Moments
+from tollbar.core.intervals import Moments
 
 RUNS = 6
 # Coverage of honest 95 % intervals; over some hundred tolls the share itself is known to ± 4 %.

@@ -23,9 +23,11 @@ from bench.figures import ENGINE, Figure, unmeasured
 from bench.studies import Document, Unmeasured, half_width, measured
 from tollbar.catalog import libraries
 from tollbar.core import machine
+from tollbar.core.intervals import Moments, best, student
 from tollbar.core.moments import best_known, quickness_of
 from tollbar.core.runner import Session
-from tollbar.core.stats import Moments, Visit, best, cost, student
+from tollbar.core.stats import cost
+from tollbar.core.visits import Visit
 from tollbar.lab import probed_machine
 from tollbar.lab.measure.probe import Probe
 

@@ -17,8 +17,9 @@ from tollbar.analysis.tolls import tolls
 from tollbar.catalog.families import Value
 from tollbar.core import stats
 from tollbar.core.arrays import np
+from tollbar.core.intervals import FEWEST_BLOCKS, Interval, Moments
 from tollbar.core.records import Chunk, Outcome, Trial
-from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, Visit
+from tollbar.core.visits import Visit
 from tollbar.results import Row, StudyRun
 
 CELLS_A_BATCH = 4

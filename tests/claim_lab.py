@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from builders import lognormal, measured, row, study, study_run
 from tollbar.analysis import ClaimResult, judge_study
 from tollbar.catalog.families import Value
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.results import Row
 from tollbar.study import Claim
 

@@ -13,8 +13,8 @@ import by_hand
 from report_families import DIGESTS, PASSWORDS, choice_of
 from tollbar.analysis import ClaimResult, ClaimVerdict, Contrast, Judgement, Measurement, StudyJudgement, Verdict
 from tollbar.catalog.families import Family, Standing, Value
+from tollbar.core.intervals import Interval
 from tollbar.core.records import RUNNER, Chunk, Outcome
-from tollbar.core.stats import Interval
 from tollbar.results import Row, Run, StudyRun
 from tollbar.study import Claim, Measure, Study
 

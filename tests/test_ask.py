@@ -12,7 +12,7 @@ from conftest import FAKE_RUNNER, Tollbar
 from tollbar import results, study
 from tollbar.core import units
 from tollbar.core.errors import TollbarError
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.lab.measure import schedule
 from tollbar.lab.measure.schedule import Pace
 from tollbar.study import Study, plan

@@ -14,8 +14,8 @@ from builders import Outcome, lognormal, measured, row, study, study_run
 from tollbar.analysis import Toll, Verdict
 from tollbar.analysis.decisions import jointly
 from tollbar.catalog.families import Standing, Value
+from tollbar.core.intervals import Moments
 from tollbar.core.records import Chunk
-from tollbar.core.stats import Moments
 from tollbar.decide.choosing import Choosing, choose, ranked
 from tollbar.decide.rulings import Wanted, wanted
 from tollbar.results import Row, StudyRun

@@ -17,8 +17,8 @@ from tollbar.analysis.claims import _tolerated, _too_few, judge_order, judge_rat
 from tollbar.analysis.decisions import Terms
 from tollbar.analysis.ledger import Ledger
 from tollbar.catalog.families import Value
+from tollbar.core.intervals import Interval
 from tollbar.core.records import LoadRecord, Outcome
-from tollbar.core.stats import Interval
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from builders import row, run, study_run, trials
 from tollbar.analysis import Changed, Comparison, compare, judge
 from tollbar.core import method
 from tollbar.core.errors import TollbarError
+from tollbar.core.intervals import Moments
 from tollbar.core.records import Trial
-from tollbar.core.stats import Moments
 from tollbar.report.changes import comparison_notes, comparison_tables
 from tollbar.report.terminal import show_comparison, streams
 from tollbar.results import Run

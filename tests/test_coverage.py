@@ -16,7 +16,7 @@ from disturbed import Disturbance, Kind, Work, gamma, lognormal, pareto
 from simulated import CHOICES, PROBE_NS, START_S, Lab
 from tollbar import __version__
 from tollbar.analysis import Judgement, Toll, Verdict, judge
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.intervals import Interval, Moments
 from tollbar.lab.measure import rounds
 
 # Runs of each setting; one of 12 blocks is a quarter of a second of work. A cell with a true coverage of 88 % fails in

@@ -17,7 +17,7 @@ from fabricated import fabricated, shipped
 from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
 from tollbar.analysis import StudyJudgement
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.decide.reference import with_tables
 from tollbar.decide.schema import DOCUMENTS, json_schema
 from tollbar.report import json_forms

@@ -21,8 +21,8 @@ from tollbar.analysis.ledger import Ledger
 from tollbar.catalog.families import Value
 from tollbar.core import stats
 from tollbar.core.errors import TollbarError
+from tollbar.core.intervals import Moments
 from tollbar.core.records import Outcome
-from tollbar.core.stats import Moments
 from tollbar.report.sections.answer import answer
 from tollbar.report.sections.factors import factor_sentences, factors_listing
 from tollbar.study import plan
@@ -141,7 +141,7 @@ def test_a_sum_is_of_the_blocks_that_all_have() -> None:
     # Chunks have whole numbers of operations.
     assert (6, pytest.approx(10 - 70.0, rel=1e-4)) == (found.n, found.estimate)
     assert stats.added([[], ledger.visits(one)], [1.0, 1.0], Moments.ALL) is None
-    few = stats.added([ledger.visits(one)[:3]], [1.0], Moments.ALL)
+    few = stats.added([[*ledger.visits(one)][:3]], [1.0], Moments.ALL)
     assert few is not None
     assert (-inf, inf) == (few.low, few.high)
 

@@ -14,8 +14,8 @@ from test_coverage import MACHINES
 from tollbar.analysis import StudyJudgement, judge
 from tollbar.analysis.quotients import by_chain_ns, listed
 from tollbar.analysis.trust import STEADY_NEIGHBOUR, Trust, is_near
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.moments import Known, Watch, keep_best, quickness_of
-from tollbar.core.stats import Interval, Moments
 from tollbar.report.sections.accuracy import quiet_share_words
 from tollbar.report.sections.warnings import warnings
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import pytest
 
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.report.json_forms.form import OMITTED, Bounded, Ends, Form, Number, high_of, low_of, of, within
 
 KNOWN, OPEN = Interval(1.0, 0.9, 1.1, 0.96, 12), Interval(1.0, 0.0, inf, 0.96, 3)

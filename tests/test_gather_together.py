@@ -17,7 +17,7 @@ from tollbar.analysis import Verdict
 from tollbar.analysis.decisions import Terms, decide
 from tollbar.analysis.kept import KeptCell, KeptNoise, KeptStudy, KeptToll
 from tollbar.catalog.families import Standing
-from tollbar.core.stats import Interval, student
+from tollbar.core.intervals import Interval, student
 from tollbar.decide.compare import MachineToll, Observation
 from tollbar.decide.compare.combining import combined
 from tollbar.decide.compare.document import document

@@ -18,8 +18,8 @@ from served_example import arrivals, asked_only, handshakes
 from tollbar.analysis import Compared, Contrast, StudyJudgement, Toll, Verdict, judge_study
 from tollbar.catalog import families
 from tollbar.catalog.families import Degree, Standing, Value, at_defaults
+from tollbar.core.intervals import Interval
 from tollbar.core.records import Outcome
-from tollbar.core.stats import Interval
 from tollbar.report.groups import options, places
 from tollbar.report.sections.answer import answer, headline
 from tollbar.report.sections.factors import told_apart

@@ -12,7 +12,7 @@ from builders import example, row, study_run, trials
 from tollbar.analysis import Compared, Verdict, judge_study
 from tollbar.analysis.decisions import jointly
 from tollbar.catalog.families import Standing
-from tollbar.core.stats import Interval, student
+from tollbar.core.intervals import Interval, student
 from tollbar.report.sections.trust import by_chance, trust
 
 

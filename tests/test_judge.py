@@ -21,10 +21,10 @@ from tollbar.analysis.decisions import Terms, decide, more_blocks, suffers
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.tolls import tolls
 from tollbar.catalog.families import Standing
+from tollbar.core.intervals import Interval
 from tollbar.core.metrics import METRICS
 from tollbar.core.moments import Quickness
 from tollbar.core.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Outcome, Trial
-from tollbar.core.stats import Interval
 from tollbar.report.sections.warnings import warnings
 from tollbar.results import Row
 
@@ -261,8 +261,8 @@ def test_chunks_without_an_operation_are_left_out() -> None:
     first = rows[1].trials[0]
     empty = (Chunk(4, 0, 5_000_000, {"runner": 5_000_000}), Chunk(5, 7, 5_000_000, {"runner": 0}))
     longer = replace(first, chunks=first.chunks + empty)
-    seen = Ledger([replace(rows[1], trials=(longer,))], TERMS).visits(rows[1])
-    assert [0, 1, 2, 3, 5] == seen[0].rounds.tolist()
+    (seen,) = Ledger([replace(rows[1], trials=(longer,))], TERMS).visits(rows[1])
+    assert [0, 1, 2, 3, 5] == seen.rounds.tolist()
 
 
 def test_a_baseline_counts_where_the_cell_was_beside_it() -> None:

@@ -10,9 +10,9 @@ import pytest
 from conftest import Tollbar
 from size_lab import HANDSHAKE_TERM, handshakes, mix, sized
 from tollbar.analysis import Verdict
-from tollbar.cli.options import read_share
+from tollbar.cli.layouts import read_share
 from tollbar.core.errors import TollbarError
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.report.json_forms.form import ends_of
 
 

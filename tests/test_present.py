@@ -11,8 +11,8 @@ import pytest
 
 from report_example import BLOCKS, digests, large, passwords
 from tollbar.analysis import Measurement, StudyJudgement, Toll, Verdict
+from tollbar.core.intervals import Interval
 from tollbar.core.records import RUNNER, Outcome
-from tollbar.core.stats import Interval
 from tollbar.report.chart import block_costs, frontier
 from tollbar.report.html.layout import log_ticks
 from tollbar.report.numbers import TOO_FEW, bracket, excess_words, times, times_range, undecided

@@ -13,9 +13,9 @@ from tollbar.analysis import Verdict, judge_study
 from tollbar.analysis.decisions import Terms
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.probes import readings
+from tollbar.core.intervals import Moments
 from tollbar.core.moments import quickness_of
 from tollbar.core.records import Trial
-from tollbar.core.stats import Moments
 from tollbar.report.page import how
 from tollbar.report.sections.trust import noisy_words
 from tollbar.report.sections.warnings import warnings

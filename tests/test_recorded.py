@@ -27,7 +27,7 @@ from tollbar.analysis.decisions import Terms
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.probes import readings
 from tollbar.analysis.tolls import tolls
-from tollbar.core import stats
+from tollbar.core import intervals
 from tollbar.core.moments import Quickness, quickness_of
 from tollbar.core.records import RUNNER, Chunk, Trial
 from tollbar.results import Row
@@ -112,7 +112,7 @@ def agreements(of: Recording, is_first: Half) -> Iterator[tuple[str, bool]]:
         found = [ratio for ratio in ratios if ratio is not None and ratio.is_bounded]
         # A disturbance of one half alone may separate the two.
         if len(found) == 2 and found[0].moments is found[1].moments:
-            change = stats.quotient(*found)
+            change = intervals.quotient(*found)
             yield row.key, change.low <= 1 <= change.high
 
 

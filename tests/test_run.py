@@ -22,7 +22,7 @@ from patience import PATIENCE_S
 from test_runner import marked_processes
 from tollbar import __version__
 from tollbar.core import proc
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 
 
 def test_a_fake_run_finds_what_the_fake_put_in(fake_runs: Path) -> None:

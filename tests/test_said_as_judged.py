@@ -18,9 +18,9 @@ from tollbar.analysis import Compared, StudyJudgement, Verdict, compare, judge, 
 from tollbar.catalog import families
 from tollbar.catalog.families import Degree, Standing
 from tollbar.core import units
+from tollbar.core.intervals import Interval
 from tollbar.core.machine import differences
 from tollbar.core.markdown import escaped
-from tollbar.core.stats import Interval
 from tollbar.report import json_forms
 from tollbar.report.changes import comparison_notes, comparison_tables, increase_lines
 from tollbar.report.groups import places

@@ -18,11 +18,11 @@ from tollbar.analysis import Scaling, ScalingResult, StudyJudgement, Verdict, ju
 from tollbar.analysis.scaling import verdict_of
 from tollbar.core import machine
 from tollbar.core.errors import TollbarError
+from tollbar.core.intervals import Moments
 from tollbar.core.moments import Watch
 from tollbar.core.records import ChunkRecord, Observed, Outcome
 from tollbar.core.records.contract import ThreadRecord
 from tollbar.core.runner import Session
-from tollbar.core.stats import Moments
 from tollbar.lab import workloads
 from tollbar.lab.measure import batch
 from tollbar.lab.measure.members import Member

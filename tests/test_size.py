@@ -34,9 +34,8 @@ from tollbar.analysis.ledger import Ledger
 from tollbar.catalog import families
 from tollbar.catalog.families import Value
 from tollbar.catalog.policies import Ruling
-from tollbar.core import stats
 from tollbar.core.errors import TollbarError
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.intervals import Interval, Moments, student, total
 from tollbar.decide.size.document import document
 from tollbar.decide.size.words import size_answer
 from tollbar.report.numbers import NOISY
@@ -50,7 +49,7 @@ def test_variances_of_what_is_independent_add(parts: list[tuple[float, float, fl
     intervals = [
         Interval(middle, middle - half, middle + half, 0.95, 9, freedom=freedom) for middle, half, freedom in parts
     ]
-    found = stats.total(intervals)
+    found = total(intervals)
     assert sum(one.estimate for one in intervals) == pytest.approx(found.estimate)
     widest, all_of_them = max(half for _, half, _ in parts), sum(half for _, half, _ in parts)
     # The sum's degrees of freedom are between those of its least sure part and those of all.
@@ -62,7 +61,7 @@ def test_variances_of_what_is_independent_add(parts: list[tuple[float, float, fl
         assert found.high - found.estimate <= all_of_them * (1 + 1e-9)
     assert found.high - found.estimate >= widest * 0.3
     unsure = Interval(1.0, -inf, inf, 0.95, 2)
-    assert not stats.total([*intervals, unsure]).is_bounded
+    assert not total([*intervals, unsure]).is_bounded
 
 
 def test_sums_without_anything_left_have_no_ratio() -> None:
@@ -81,9 +80,9 @@ def test_sums_of_independent_estimates_cover_the_truth() -> None:
             draws = [source.gauss(10.0, sigma) for _ in range(n)]
             mean = sum(draws) / n
             error = (sum((one - mean) ** 2 for one in draws) / (n - 1) / n) ** 0.5
-            half = stats.student(n - 1.0, 0.95) * error
+            half = student(n - 1.0, 0.95) * error
             parts.append(Interval(mean, mean - half, mean + half, 0.95, n, freedom=n - 1.0))
-        found = stats.total(parts)
+        found = total(parts)
         missed += not found.low <= 20.0 <= found.high
     assert 0.02 <= missed / 600 <= 0.08
 

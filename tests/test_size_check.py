@@ -17,8 +17,8 @@ from tollbar.catalog.families import Value
 from tollbar.cli.size import _checked, _studies
 from tollbar.core import machine
 from tollbar.core.errors import TollbarError
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.records import Chunk, ComponentRecord, LoadRecord, Trial
-from tollbar.core.stats import FEWEST_BLOCKS
 from tollbar.decide.size import size
 from tollbar.decide.size.checked import Checked, checked, to_ask
 from tollbar.decide.size.document import document

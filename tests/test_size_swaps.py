@@ -11,8 +11,8 @@ import pytest
 from size_lab import HANDSHAKE_TERM, HASH_TERM, handshakes, hashes, mix, sized
 from tollbar.analysis import Verdict
 from tollbar.catalog import families
+from tollbar.core.intervals import Interval
 from tollbar.core.records import Chunk
-from tollbar.core.stats import Interval
 from tollbar.decide.size.swapping import Swap, in_order
 from tollbar.decide.size.words import size_answer
 from tollbar.results import Row, StudyRun

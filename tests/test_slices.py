@@ -27,11 +27,13 @@ from tollbar import results
 from tollbar.analysis import Toll, Verdict, judge
 from tollbar.analysis.grain import grain_of
 from tollbar.analysis.selection import falls
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.moments import without_slices
 from tollbar.core.records import RUNNER, Chunk, ChunkRecord, Observed, SliceRecord
 from tollbar.core.runner import Session, Stopped, engine
 from tollbar.core.runner import session as session_module
-from tollbar.core.stats import Interval, Moments, Visit, cost, ratio
+from tollbar.core.stats import cost, ratio
+from tollbar.core.visits import Visit
 from tollbar.core.warming import trend
 from tollbar.lab.measure import rounds
 
@@ -234,13 +236,10 @@ def _bias(ratios: Sequence[Interval], truth: float) -> float:
 
 
 def test_a_chunk_that_lost_its_slices_is_known_by_its_length() -> None:
-    sliced = np.array([0, 0, 0, 1, 2]), np.array([0.5, 0.5, 0.7, 5.0, 0.6])
-    none = np.array([0, 1]), np.array([5.0, 7.0])
-    assert [[False, False, False, True, False], [True, True]] == [
-        one.tolist() for one in without_slices([sliced, none])
-    ]
-    assert [[False, False]] == [one.tolist() for one in without_slices([none])]
-    assert [] == without_slices([])
+    slices, lasts = np.array([3, 3, 3, 1, 1, 1, 1]), np.array([0.5, 0.5, 0.7, 5.0, 0.6, 5.0, 7.0])
+    assert [False, False, False, True, False, True, True] == without_slices(slices, lasts).tolist()
+    assert [False, False] == without_slices(slices[-2:], lasts[-2:]).tolist()
+    assert [] == without_slices(np.zeros(0, int), np.zeros(0)).tolist()
 
 
 def test_chunks_that_lost_their_slices_are_not_quiet() -> None:

@@ -11,7 +11,7 @@ import pytest
 from builders import ROUNDS, chunk, claim, row, study, study_run, trials
 from tollbar.analysis import BySource, judge_study
 from tollbar.analysis.by_source import mean_error_deviation, rate_after_first
-from tollbar.core import stats
+from tollbar.core import intervals
 from tollbar.core.records import LoadRecord, Outcome
 from tollbar.report.sections.published.figures import by_source_of
 from tollbar.results import Row
@@ -63,7 +63,7 @@ def test_one_block_has_a_mean_and_no_more() -> None:
 )
 def test_the_error_is_the_one_that_benchmarkdotnet_prints(error: float, deviation: float, n: int) -> None:
     """Rows of a published table: their errors follow from their deviations and numbers of iterations."""
-    assert pytest.approx(error, rel=2e-3) == stats.student(n - 1, 0.999) * deviation / math.sqrt(n)
+    assert pytest.approx(error, rel=2e-3) == intervals.student(n - 1, 0.999) * deviation / math.sqrt(n)
 
 
 def test_a_cell_over_itself_is_once_itself_without_a_repeat() -> None:

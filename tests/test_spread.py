@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import share
+from tollbar.core.intervals import Interval, student
 from tollbar.core.spread import are_unlike, shared
-from tollbar.core.stats import Interval, student
 
 CONFIDENCE = 0.96
 REPETITIONS = share.of(60, 400)

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollbar.core import stats
-from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, Visit, student
+from tollbar.core import intervals, stats
+from tollbar.core.intervals import FEWEST_BLOCKS, Interval, Moments, student
+from tollbar.core.visits import Visit
 
 QUIET, NOISY = Moments.QUIET, Moments.ALL
 
@@ -153,7 +154,7 @@ def test_quiet_rounds_in_few_blocks_are_too_few() -> None:
     seen = visits([[1.0 + (block >= 3)] * 20 for block in range(10)], quiet=quiet)
     found, all_samples = stats.cost(seen, QUIET), stats.cost(seen, NOISY)
     assert not known(found).is_bounded
-    assert (NOISY, 1.7) == (known(stats.best(found, all_samples)).moments, known(all_samples).estimate)
+    assert (NOISY, 1.7) == (known(intervals.best(found, all_samples)).moments, known(all_samples).estimate)
 
 
 def test_the_best_is_the_quiet_one_unless_only_the_other_is_known() -> None:
@@ -161,12 +162,12 @@ def test_the_best_is_the_quiet_one_unless_only_the_other_is_known() -> None:
     bounded = Interval(1.0, 0.9, 1.1, 0.95, 5)
     open_one = Interval(1.2, 0.0, math.inf, 0.95, 2)
     all_samples = replace(bounded, moments=NOISY)
-    assert bounded == stats.best(bounded, all_samples)
-    assert all_samples == stats.best(open_one, all_samples)
-    assert all_samples == stats.best(None, all_samples)
-    assert open_one == stats.best(open_one, replace(open_one, moments=NOISY))
-    assert open_one == stats.best(open_one, None)
-    assert stats.best(None, None) is None
+    assert bounded == intervals.best(bounded, all_samples)
+    assert all_samples == intervals.best(open_one, all_samples)
+    assert all_samples == intervals.best(None, all_samples)
+    assert open_one == intervals.best(open_one, replace(open_one, moments=NOISY))
+    assert open_one == intervals.best(open_one, None)
+    assert intervals.best(None, None) is None
 
 
 def test_a_block_weighs_by_its_quiet_rounds() -> None:
@@ -210,11 +211,11 @@ def test_what_was_spent_in_one_block_alone_has_no_interval() -> None:
 def test_a_quotient_has_both_errors() -> None:
     """Relative errors of two runs add up as squares do."""
     three, four = (Interval(n, n / math.exp(n / 100), n * math.exp(n / 100), 0.96, int(n)) for n in (3.0, 4.0))
-    found = stats.quotient(three, four)
+    found = intervals.quotient(three, four)
     assert math.isclose(0.75, found.estimate)
     assert math.isclose(0.1, width(found))
     assert (3, 0.96) == (found.n, found.confidence)
-    assert not stats.quotient(three, Interval(4.0, 0.0, math.inf, 0.96, 2)).is_bounded
+    assert not intervals.quotient(three, Interval(4.0, 0.0, math.inf, 0.96, 2)).is_bounded
 
 
 def test_operations_that_vary_keep_their_mean_where_time_ends_a_chunk() -> None:

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tollbar.core import stats
-from tollbar.core.stats import Interval, Moments, Visit, student
+from tollbar.core import intervals, stats
+from tollbar.core.intervals import Interval, Moments, student
+from tollbar.core.visits import Visit
 
 QUIET, NOISY = Moments.QUIET, Moments.ALL
 
@@ -40,7 +41,7 @@ def test_the_sum_of_independent_estimates_by_hand() -> None:
     variance = errors[0] ** 2 + errors[1] ** 2
     freedom = round(variance**2 / (errors[0] ** 4 / 7 + errors[1] ** 4 / 4), 1)
     half = student(freedom, 0.95) * math.sqrt(variance)
-    found = stats.total([one, other])
+    found = intervals.total([one, other])
     assert (150.0, 0.95, 5, QUIET, freedom) == (found.estimate, found.confidence, found.n, found.moments, found.freedom)
     assert pytest.approx((150 - half, 150 + half)) == (found.low, found.high)
     assert 7 < freedom < 11
@@ -49,15 +50,15 @@ def test_the_sum_of_independent_estimates_by_hand() -> None:
 def test_a_sum_says_of_which_moments_it_is_and_how_sure() -> None:
     """A sum is quiet, bounded or exact only if all its parts are; the sum of one part is that part."""
     one, other = interval(90.0, 110.0), interval(40.0, 60.0, moments=NOISY, confidence=0.99)
-    assert one == stats.total([one])
-    both = stats.total([one, other])
+    assert one == intervals.total([one])
+    both = intervals.total([one, other])
     assert (NOISY, 0.99) == (both.moments, both.confidence)
-    assert QUIET == stats.total([one, one]).moments
-    open_ = stats.total([one, replace(other, high=math.inf)])
+    assert QUIET == intervals.total([one, one]).moments
+    open_ = intervals.total([one, replace(other, high=math.inf)])
     assert (150.0, -math.inf, math.inf, 0.99, 8, NOISY) == (
         open_.estimate, open_.low, open_.high, open_.confidence, open_.n, open_.moments,
     )  # fmt: skip
-    exact = stats.total([interval(5.0, 5.0), interval(7.0, 7.0, n=3)])
+    exact = intervals.total([interval(5.0, 5.0), interval(7.0, 7.0, n=3)])
     assert (12.0, 12.0, 12.0, 0.95, 3, QUIET) == (
         exact.estimate, exact.low, exact.high, exact.confidence, exact.n, exact.moments,
     )  # fmt: skip
@@ -65,7 +66,7 @@ def test_a_sum_says_of_which_moments_it_is_and_how_sure() -> None:
 
 def test_a_few_degrees_of_freedom_are_never_less_than_one() -> None:
     """A part with nearly all of the variance decides."""
-    found = stats.total([interval(0.0, 200.0, freedom=1.0), interval(9.999, 10.001, freedom=50.0)])
+    found = intervals.total([interval(0.0, 200.0, freedom=1.0), interval(9.999, 10.001, freedom=50.0)])
     assert 1.0 == found.freedom
     assert pytest.approx(100.0, rel=1e-3) == found.high - found.estimate
 

@@ -11,8 +11,8 @@ import pytest
 from builders import example, row, study, study_run, trial, trials
 from tollbar.analysis import judge_study
 from tollbar.analysis.lattice import lattice
+from tollbar.core.intervals import Moments
 from tollbar.core.records import Chunk, ComponentRecord, LoadRecord, Outcome, SetAside
-from tollbar.core.stats import Moments
 from tollbar.report.sections.warnings import warnings
 from tollbar.results import Row
 

@@ -27,12 +27,12 @@ from tollbar.analysis import ClaimVerdict, StudyJudgement, judge_study
 from tollbar.catalog import libraries
 from tollbar.cli import doctor as doctors
 from tollbar.cli import measuring
-from tollbar.core import files, machine, proc, stats
+from tollbar.core import files, machine, proc, stats, visits
 from tollbar.core.errors import ExitStatus
+from tollbar.core.intervals import Moments
 from tollbar.core.moments import Watch
 from tollbar.core.records import ChunkRecord, Observed, Trial
 from tollbar.core.runner import Session
-from tollbar.core.stats import Moments
 from tollbar.lab.measure import members, rounds
 from tollbar.lab.measure.members import Member
 from tollbar.lab.measure.rounds import Rounds
@@ -192,12 +192,12 @@ def test_an_interval_of_many_blocks_is_the_textbooks(blocks: int, quantile: floa
     costs = [1000.0 * math.exp(source.gauss(0.0, 0.001)) for _ in range(blocks)]
     found = judge_study(study_run([row({"choice": "none"}, costs, repeats_ns=costs)], (blocks,)))
     (cost,) = (m for m in found.measurements if m.metric == "cpu")
-    visits = [
-        stats.Visit(block, 0, np.zeros(1, int), np.array([one]), np.ones(1, int), np.ones(1, bool), np.ones(1, bool))
+    of_blocks = [
+        visits.Visit(block, 0, np.zeros(1, int), np.array([one]), np.ones(1, int), np.ones(1, bool), np.ones(1, bool))
         for block, one in enumerate(costs)
     ]
-    exact = [replace(visit, costs=np.ones(1)) for visit in visits]
-    interval = stats.ratio(visits, exact, Moments.QUIET)
+    exact = [replace(visit, costs=np.ones(1)) for visit in of_blocks]
+    interval = stats.ratio(of_blocks, exact, Moments.QUIET)
     assert interval is not None
     error = np.std(costs, ddof=1) / math.sqrt(blocks) / np.mean(costs)
     assert (blocks, blocks) == (interval.n, cost.blocks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.ground import EVERY_SERVER, STUDY
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 
 BLOCKS = FEWEST_BLOCKS
 # A busy machine must not add any more.

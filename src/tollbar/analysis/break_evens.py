@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.verdicts import Toll
 from tollbar.catalog.families import Family
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.results import Row
 
 

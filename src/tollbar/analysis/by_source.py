@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from tollbar.analysis.visits import settled
-from tollbar.core import stats
+from tollbar.core import intervals
 from tollbar.core.records import Outcome, Trial
 from tollbar.results import Row
 
@@ -41,7 +41,7 @@ def mean_error_deviation(of: Row, over: Row) -> BySource:
     costs, others = _by_block(of), _by_block(over)
     n = len(costs)
     deviation = stdev(costs) if n > 1 else None
-    error = None if deviation is None else stats.student(n - 1, _CONFIDENCE) * deviation / math.sqrt(n)
+    error = None if deviation is None else intervals.student(n - 1, _CONFIDENCE) * deviation / math.sqrt(n)
     return BySource(fmean(costs), "ns/op", error, deviation, n, fmean(costs) / fmean(others))
 
 

@@ -11,9 +11,9 @@ from tollbar.analysis.decisions import Terms, reach
 from tollbar.analysis.ledger import Ledger, Quantity
 from tollbar.analysis.measurements import Limit, limit_of, rate_of
 from tollbar.catalog.families import Value
+from tollbar.core.intervals import FEWEST_BLOCKS, Interval, Moments, quotient
 from tollbar.core.metrics import METRICS
 from tollbar.core.records import Outcome
-from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, quotient
 from tollbar.results import Row, StudyRun
 from tollbar.study import STATISTIC_OF, Claim, Statistic
 from tollbar.study.plan.pairs import claimed, matching
@@ -303,7 +303,7 @@ def _limited(what: Quantity, rows: Sequence[Row]) -> str | None:
 def _too_few(of: Row, over: Row, ratio: Interval, ledger: Ledger) -> str:
     """Return why a ratio has no interval: the number of blocks, and the number needed if there are fewer."""
     own, others = ledger.sides(of, over)
-    both = {visit.block for visit in own} & {visit.block for visit in others}
+    both = own.blocks & others.blocks
     carry = f", and {ratio.n} carry the ratio" if ratio.n < len(both) else ""
     fewest = FEWEST_BLOCKS
     needs = f", which needs {fewest}" if min(ratio.n, len(both)) < fewest else ""

@@ -16,9 +16,9 @@ from tollbar.catalog import libraries
 from tollbar.catalog.families import Family, Value
 from tollbar.core import method
 from tollbar.core.errors import TollbarError
+from tollbar.core.intervals import Interval, Moments, quotient
 from tollbar.core.machine import differences
 from tollbar.core.metrics import ALL_SAMPLES
-from tollbar.core.stats import Interval, Moments, quotient
 from tollbar.results import Row
 from tollbar.study import Study
 from tollbar.study.asking import ASKED

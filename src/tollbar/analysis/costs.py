@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 
 from tollbar.analysis.visits import Visited
-from tollbar.core import stats
+from tollbar.core import intervals, stats
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.spread import Spread, shared
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.visits import Pairs
 from tollbar.results import Row
 
 
@@ -22,6 +23,10 @@ class Costs(Visited):
 
     @cached_property
     def _ratios(self) -> dict[tuple[Moments, str, str, float], Interval | None]:
+        return {}
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[str, str], Pairs]:
         return {}
 
     @cached_property
@@ -79,7 +84,7 @@ class Costs(Visited):
         quiet = of(Moments.QUIET, *what) if is_quiet else None
         if quiet is not None and quiet.is_bounded:
             return quiet
-        return stats.best(quiet, of(Moments.ALL, *what))
+        return intervals.best(quiet, of(Moments.ALL, *what))
 
     def _cost(self, moments: Moments, row: Row) -> Interval | None:
         key = (moments, row.key)
@@ -105,9 +110,16 @@ class Costs(Visited):
         key = (moments, row.key, against.key, confidence)
         if key not in self._ratios:
             is_told = moments is Moments.ALL or self.is_even((row, against))
-            own, others = self.sides(row, against) if is_told else ((), ())
-            self._ratios[key] = stats.ratio(own, others, moments, confidence=confidence) if own else None
+            pairs = self._pairs_of(row, against) if is_told else None
+            self._ratios[key] = stats.ratio_of(pairs, moments, confidence=confidence) if pairs else None
         return self._ratios[key]
+
+    def _pairs_of(self, row: Row, against: Row) -> Pairs | None:
+        """Return the pairs of both sides' visits; None if no block has both cells."""
+        key = row.key, against.key
+        if key not in self._pairs:
+            self._pairs[key] = Pairs(*self.sides(row, against))
+        return self._pairs[key] if self._pairs[key].of else None
 
     def _spread(self, moments: Moments) -> Spread | None:
         """Return the variance that ratios to baselines and those of A/A pairs share in these moments."""

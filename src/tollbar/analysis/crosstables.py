@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.verdicts import Toll, Verdict
 from tollbar.catalog.families import Value
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.results import Row, StudyRun
 from tollbar.study import CrossTable
 from tollbar.study.plan.pairs import tabled

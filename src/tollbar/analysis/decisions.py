@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import Literal
 
 from tollbar.analysis.verdicts import Verdict
-from tollbar.core.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, Moments, student
+from tollbar.core.intervals import CONFIDENCE, FEWEST_BLOCKS, Interval, Moments, student
 from tollbar.results import StudyRun
 
 # A study of fifty times the length to settle one row is not worth running: that row is too near the margin.

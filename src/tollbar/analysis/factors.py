@@ -10,7 +10,7 @@ from itertools import combinations
 from tollbar.analysis.decisions import Terms, decide, jointly, reach
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.verdicts import Verdict
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.results import Row, StudyRun
 from tollbar.study.plan.pairs import factored
 

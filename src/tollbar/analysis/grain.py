@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tollbar.analysis.probes import probes_of
-from tollbar.core.arrays import grouped, np
+from tollbar.core.arrays import grouped, median, np
 from tollbar.core.records import Chunks, Outcome, Trial
 
 # Fewer windows give no reliable share.
@@ -23,7 +24,7 @@ _ENOUGH = 20
 _FINE = 0.8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grain:
     """Share of a neighbour that two quick probes miss, by the time between them."""
 
@@ -43,7 +44,7 @@ class Grain:
             return 0.0
         return float(np.average(np.interp(lasts_ns, self.lasts_ns, self.missed), weights=operations))
 
-    @property
+    @cached_property
     def missed_in_slice(self) -> float:
         """Share missed in a slice."""
         return self.missed_in(np.array([self.slice_ns]), np.ones(1))
@@ -60,8 +61,8 @@ def grain_of(trials: Iterable[Trial], longest_quick_ns: float) -> Grain:
         return Grain()
     begins, ends = before_ns <= longest_quick_ns, after_ns <= longest_quick_ns
     if ends.all() or not ends.any():
-        return Grain(slice_ns=float(np.median(wall_ns)))
-    slower = float(np.median(after_ns[~ends]) / np.median(after_ns[ends])) - 1
+        return Grain(slice_ns=float(median(wall_ns)))
+    slower = float(median(after_ns[~ends]) / median(after_ns[ends])) - 1
     slow_by, time_by = (np.concatenate([[0.0], np.cumsum(one)]) for one in (~ends, wall_ns + after_ns))
     _, in_block = np.unique(block, return_inverse=True)
     anywhere, apart_ns = slower * float((~ends).mean()), float((wall_ns + after_ns).mean())
@@ -80,7 +81,7 @@ def grain_of(trials: Iterable[Trial], longest_quick_ns: float) -> Grain:
         slow = _at_least(slow_by[last] - slow_by[first], in_block[first])
         # Assumes a parabola through two quick ends: the sum of its inner points is its mean × (slices - 1 / slices).
         missed.append(slower * slow / (slices - 1 / slices))
-    return Grain(lasts_ns, missed, float(np.median(wall_ns)))
+    return Grain(lasts_ns, missed, float(median(wall_ns)))
 
 
 def _at_least(values: np.ndarray, of_block: np.ndarray) -> float:
@@ -96,9 +97,10 @@ def _slices(trials: Iterable[Trial]) -> np.ndarray:
     tables, slices, number = [], [], 0
     for trial in trials:
         chunks = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ())
-        _, place, counts = grouped(np.array(chunks.rounds, int))
-        if counts.max(initial=0) > 1:
-            probes = probes_of(chunks)
+        # Most trials have no slices.
+        if len({*chunks.rounds}) < len(chunks):
+            _, place, counts = grouped(np.array(chunks.rounds, int))
+            probes = probes_of([chunks])
             ends_ns = [np.where(np.isnan(ns), math.inf, ns) for ns in (probes.first_ns, probes.last_ns)]
             blocks = np.full(len(chunks), trial.block)
             tables.append(np.column_stack([blocks, place + number, np.array(chunks.wall_ns, float), *ends_ns]))

@@ -15,7 +15,7 @@ from tollbar.analysis.measurements import Measurement
 from tollbar.analysis.scaling import ScalingResult
 from tollbar.analysis.trust import Trust
 from tollbar.analysis.verdicts import Toll
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.results import Row, Run, StudyRun
 from tollbar.study import Study
 

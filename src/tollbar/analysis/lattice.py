@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from tollbar.core.arrays import np
+from tollbar.core.arrays import median, np
 from tollbar.core.records import Chunks, Outcome, Trial
+from tollbar.core.visits import column
 
 # Ticks of the scheduler, at 1000, 250 and 100 a second.
 _TICKS_NS = (1_000_000, 4_000_000, 10_000_000)
@@ -34,25 +35,26 @@ _FEWEST_AT_WORK = 5
 def lattice(trials: Sequence[Trial]) -> str | None:
     """Return why these trials' chunk times are multiples of a tick; None if they are not."""
     columns = [Chunks.of(trial.chunks) for trial in trials if trial.outcome is Outcome.OK]
-    has_worked = [np.array(one.operations) > 0 for one in columns]
-    if sum(map(np.count_nonzero, has_worked)) < _FEWEST:
+    has_worked = column((one.operations for one in columns), int) > 0
+    if np.count_nonzero(has_worked) < _FEWEST:
         return None
 
     def together(of: Callable[[Chunks], Sequence[int]]) -> np.ndarray:
         """Return this column of all chunks that performed an operation."""
-        return np.concatenate([np.array(of(one))[own] for one, own in zip(columns, has_worked, strict=True)])
+        return column(map(of, columns), int)[has_worked]
 
     names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
+    whole_ns = np.zeros(np.count_nonzero(has_worked), int)
     for name in names:
         cpu_ns = together(partial(Chunks.paid, components=[name]))
+        whole_ns += cpu_ns
         is_at_work = np.count_nonzero(cpu_ns) >= _FEWEST_AT_WORK
         step_ns = int(np.gcd.reduce(cpu_ns))
         if is_at_work and step_ns > _COARSE * np.mean(cpu_ns):
             return f"a CPU clock that moves in steps of {_ms(step_ns)}"
     wall_ns = together(lambda one: one.wall_ns)
-    cpu_ns = together(partial(Chunks.paid, components=[*names]))
     # Work that never waits can end with a tick only because another program used its core in between.
-    return next(_waits(wall_ns), None) if np.median(cpu_ns / wall_ns) < _WORKS else None
+    return next(_waits(wall_ns), None) if median(whole_ns / wall_ns) < _WORKS else None
 
 
 def _waits(wall_ns: np.ndarray) -> Iterator[str]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from tollbar.analysis.costs import Costs
 from tollbar.analysis.decisions import apart, decide, more_blocks, reach, suffers
 from tollbar.analysis.verdicts import Toll, Verdict
 from tollbar.analysis.visits import settled
-from tollbar.core import stats
+from tollbar.core import intervals, stats
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.metrics import METRICS, Metric
 from tollbar.core.records import LoadRecord, Outcome, Trial
-from tollbar.core.stats import Interval, Moments, Visits
+from tollbar.core.visits import Visits
 from tollbar.results import Row
 
 # User metrics are one number a trial, of its throughput phase.
@@ -79,25 +80,30 @@ class Ledger(Costs):
         A cell compared with itself is compared with its repeat. A toll without a ratio has the reason.
         """
         noise = self.noise_for((row, against), what)
-        toll = Toll(row, against, self.metric, noise_floor=apart(noise) if noise else None, noise=noise)
+        noise_floor = apart(noise) if noise else None
         reason = self._why_not_compared(row, against)
         ratio, all_samples = (None, None) if reason else self._ratios_of(row, against, what)
         if ratio is None:
-            return replace(toll, reason=reason or _unseen(what))
+            reason = reason or _unseen(what)
+            return Toll(row, against, self.metric, noise_floor=noise_floor, noise=noise, reason=reason)
         floor = reach(noise) if noise else None
         verdict = decide(ratio, floor, self.terms)
         its = self.best_cost(against) if what.is_whole_cost else None
         quiet = self._ratio(Moments.QUIET, row, against, self.confidence) if what.is_whole_cost else None
-        return replace(
-            toll,
-            ratio=ratio,
-            all_samples=all_samples,
+        return Toll(
+            row,
+            against,
+            self.metric,
+            ratio,
+            all_samples,
             # The ratio's change at the other cell's cost, so that both have the same sign.
             difference=(ratio.estimate - 1) * its.estimate if its else None,
             verdict=verdict,
+            noise_floor=noise_floor,
             more_blocks=more_blocks(ratio, floor, self.terms) if verdict is Verdict.UNCLEAR else None,
             suffers=suffers(ratio, all_samples, self.terms),
             quiet_blocks=quiet.n if quiet else 0,
+            noise=noise,
         )
 
     def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
@@ -167,7 +173,8 @@ class Ledger(Costs):
         all_samples = stats.ratio(own, others, Moments.ALL, confidence=self.confidence)
         if what.is_noticed or self._is_counted(what) or not is_even or not self.quickness.was_ever_quiet:
             return all_samples, all_samples
-        return stats.best(stats.ratio(own, others, Moments.QUIET, confidence=self.confidence), all_samples), all_samples
+        quiet = stats.ratio(own, others, Moments.QUIET, confidence=self.confidence)
+        return intervals.best(quiet, all_samples), all_samples
 
     def _visits_by(self, trials: Sequence[Trial], what: Quantity) -> Visits:
         if what.metric in _NOTICED:

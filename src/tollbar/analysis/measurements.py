@@ -9,10 +9,11 @@ from statistics import median
 
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.visits import settled
-from tollbar.core import stats
+from tollbar.core import intervals, stats
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.metrics import ALL_SAMPLES, METRICS, Metric
 from tollbar.core.records import CLIENT, Chunks, LoadRecord, Outcome, Trial
-from tollbar.core.stats import Interval, Moments, Visits
+from tollbar.core.visits import Visits
 from tollbar.results import Row
 from tollbar.study import is_paced
 
@@ -159,7 +160,7 @@ def _costs_of(
     all_samples = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
     quiet = stats.cost(visits, Moments.QUIET, confidence=ledger.confidence)
     is_quiet = ledger.quickness.was_ever_quiet and ledger.is_even((row,))
-    best = stats.best(quiet, all_samples) if is_quiet else all_samples
+    best = intervals.best(quiet, all_samples) if is_quiet else all_samples
     yield from _costs(row, metric, best, all_samples, component)
 
 

@@ -6,7 +6,7 @@ import math
 
 from tollbar.analysis.decisions import apart
 from tollbar.analysis.ledger import Ledger
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.results import Row
 
 # Highest probability that chance alone puts this number of A/A pairs apart, with intervals as wide as they should be.

@@ -9,6 +9,7 @@ from tollbar.analysis.quotients import by_chain_ns
 from tollbar.core.arrays import np
 from tollbar.core.moments import Quickness, quickness_of
 from tollbar.core.records import Chunks
+from tollbar.core.visits import column
 from tollbar.results import Row, Run
 
 
@@ -37,11 +38,19 @@ def ends_of(chunks: Chunks) -> tuple[Readings, Readings]:
     return first, last
 
 
-def probes_of(chunks: Chunks) -> Probes:
-    """Return the probes of a trial's chunks."""
-    first, last = (np.array(ends, float) for ends in ends_of(chunks))
-    within = [np.array(column, float) for column in chunks.probes_ns[1:-1]]
-    return Probes(first, last, np.fmax.reduce([first, last, *within]))
+def probes_of(trials: Sequence[Chunks]) -> Probes:
+    """Return the probes of the chunks of these trials, one after the other."""
+    ends = [ends_of(chunks) for chunks in trials]
+    first, last = (column((both[side] for both in ends), float) for side in (0, 1))
+    slowest = np.fmax(first, last)
+    for place in range(1, max((len(chunks.probes_ns) for chunks in trials), default=0) - 1):
+        slowest = np.fmax(slowest, column((_within(chunks, place) for chunks in trials), float))
+    return Probes(first, last, slowest)
+
+
+def _within(chunks: Chunks, place: int) -> Readings:
+    """Return the probes in this place between those at the ends."""
+    return chunks.probes_ns[place] if place < len(chunks.probes_ns) - 1 else [None] * len(chunks)
 
 
 def quickness(run: Run, probes_ns: Sequence[float] | None = None) -> Quickness:
@@ -64,5 +73,5 @@ def readings(rows: Iterable[Row]) -> list[float]:
     found: list[float] = []
     for trial in (trial for row in rows for trial in row.all_trials):
         for ends in ends_of(Chunks.of(trial.chunks)):
-            found += (ns for ns in ends if ns is not None)
+            found += [ns for ns in ends if ns is not None]
     return found

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from tollbar.analysis.ledger import Ledger, Quantity
 from tollbar.analysis.verdicts import Toll, Verdict
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.intervals import Interval, Moments
 from tollbar.results import Row
 
 ELAPSED = Quantity("wall")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tollbar.core.arrays import np
-from tollbar.core.stats import Visit
+from tollbar.core.arrays import median, np
+from tollbar.core.visits import Visits
 
 # Quiet chunks of equal work vary by less than 0.1 from one to the next on any host measured; three key generations by
 # 0.35.
@@ -22,7 +21,7 @@ _LUMP, _OF_LUMPS = 2.5, 0.005
 _SHORT_NS = 0.3e6
 
 
-def unselected(visits: tuple[Visit, ...], falls: float, most: float) -> tuple[Visit, ...]:
+def unselected(visits: Visits, falls: float, most: float) -> Visits:
     """Return the visits without their quiet chunks if chunks of the same operations vary by themselves.
 
     The more a chunk costs, the longer it lasts and the less likely it is quiet, so quiet chunks are the cheap ones: key
@@ -30,20 +29,16 @@ def unselected(visits: tuple[Visit, ...], falls: float, most: float) -> tuple[Vi
     likelihood falls if a chunk lasts 1 % longer. `most`: the largest bias that may stay, as a share. For example, quiet
     chunks that vary by 20 % are 2 % too cheap if it falls by 0.5 %.
     """
-    if not visits or np.mean(np.concatenate([visit.costs for visit in visits])) < _SHORT_NS:
+    if not visits or np.mean(visits.costs) < _SHORT_NS:
         return visits
-    each = [visit.costs / visit.operations for visit in visits]
-    quiet, first = (
-        [one[at] for one, at in zip(each, selected, strict=True) if one[at].any()]
-        for selected in ([visit.quiet for visit in visits], [visit.first for visit in visits])
-    )
-    varies = _variation(quiet) > min(_VARIES, math.sqrt(most / falls) if falls else math.inf)
-    varies = varies or _variation(first) > _VARIES_ANYWHERE
-    of_all = np.concatenate(first) if first else np.zeros(1)
-    lumps = int((of_all > _LUMP * np.median(of_all)).sum())
+    quiet, first = _costs(visits, visits.quiet), _costs(visits, visits.first)
+    varies = quiet.variation > min(_VARIES, math.sqrt(most / falls) if falls else math.inf)
+    varies = varies or first.variation > _VARIES_ANYWHERE
+    of_all = first.each
+    lumps = int((of_all > _LUMP * median(of_all)).sum()) if len(of_all) else 0
     if not varies and lumps < max(2, _OF_LUMPS * len(of_all)):
         return visits
-    return tuple(replace(visit, quiet=np.zeros_like(visit.quiet)) for visit in visits)
+    return replace(visits, quiet=np.zeros_like(visits.quiet))
 
 
 def falls(begins: np.ndarray, ends: np.ndarray) -> float:
@@ -62,13 +57,31 @@ def falls(begins: np.ndarray, ends: np.ndarray) -> float:
     return -math.log(unchanged) * unchanged * (1 - quiet) / stays
 
 
-def _variation(costs: Sequence[np.ndarray]) -> float:
-    """Return standard deviation over mean from chunk to chunk of one process; of all chunks if processes have one each.
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """Costs of an operation in chunks of processes that used CPU time."""
 
-    0 with too few chunks. Differences between processes and drift over blocks are not included.
-    """
-    freedom = sum(len(some) - 1 for some in costs)
-    if freedom >= _ENOUGH_TO_VARY:
-        return math.sqrt(sum(float(((some / some.mean() - 1) ** 2).sum()) for some in costs) / freedom)
-    every = np.concatenate(costs) if costs else np.zeros(0)
-    return float(every.std(ddof=1) / every.mean()) if len(every) > _ENOUGH_TO_VARY else 0.0
+    each: np.ndarray
+    means: np.ndarray
+    """Mean over the chunks of each chunk's process."""
+    processes: int
+
+    @property
+    def variation(self) -> float:
+        """Standard deviation over mean from chunk to chunk of one process; of all chunks if processes have one each.
+
+        0 with too few chunks. Differences between processes and drift over blocks are not included.
+        """
+        freedom = len(self.each) - self.processes
+        if freedom >= _ENOUGH_TO_VARY:
+            return math.sqrt(float(((self.each / self.means - 1) ** 2).sum()) / freedom)
+        return float(self.each.std(ddof=1) / self.each.mean()) if len(self.each) > _ENOUGH_TO_VARY else 0.0
+
+
+def _costs(visits: Visits, selected: np.ndarray) -> _Costs:
+    """Return the costs in the selected chunks."""
+    each = visits.costs[selected] / visits.operations[selected]
+    process = visits.frame.visit_of[selected]
+    means = np.bincount(process, each, len(visits)) / np.maximum(np.bincount(process, minlength=len(visits)), 1)
+    counts = (means > 0)[process]
+    return _Costs(each[counts], means[process][counts], int(np.count_nonzero(means > 0)))

@@ -11,8 +11,8 @@ from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.probes import quickness
 from tollbar.analysis.tolls import tolls
 from tollbar.analysis.verdicts import Toll
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.moments import Quickness
-from tollbar.core.stats import FEWEST_BLOCKS
 from tollbar.results import StudyRun
 
 

@@ -52,7 +52,7 @@ class Compared:
         judged = [*members, *(cell.toll for cell in cells if cell.toll), *study.tolls]
         # Tolls come last and win: if several parts compare the same two cells, the page prints the toll.
         self._found = {
-            (one.row.key, one.against.key): one
+            (one.row.key, one.against.key): self._with_noise(one)
             for toll in judged
             if toll.ratio is not None and toll.verdict is not Verdict.NOT_MEASURED and toll.row.key != toll.against.key
             for one in (toll, toll.turned)
@@ -64,12 +64,15 @@ class Compared:
         `among` is the number of comparisons that a sentence rests on: the interval then holds jointly with the others,
         and a verdict that it does not support becomes unclear.
         """
-        toll = self._found.get((row.key, against.key))
-        if toll is None and self._compare is not None:
-            toll = self._compare(row, against)
-        if toll is None or toll.ratio is None:
-            return None
-        return one_of(among, replace(toll, noise=toll.noise or self._noise), self._terms)
+        key = row.key, against.key
+        if key not in self._found and self._compare is not None:
+            self._found[key] = self._with_noise(self._compare(row, against))
+        toll = self._found.get(key)
+        return None if toll is None or toll.ratio is None else one_of(among, toll, self._terms)
+
+    def _with_noise(self, toll: Toll) -> Toll:
+        """Return the toll with the study's noise if it has none of its own."""
+        return toll if toll.noise is not None else replace(toll, noise=self._noise)
 
 
 def one_of(among: int, toll: Toll, terms: Terms) -> Toll:

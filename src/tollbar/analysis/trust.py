@@ -15,9 +15,10 @@ from tollbar.analysis.noise import repeats_apart
 from tollbar.analysis.probes import ends_of
 from tollbar.analysis.visits import settled
 from tollbar.core.arrays import np
+from tollbar.core.intervals import FEWEST_BLOCKS, Interval, Moments
 from tollbar.core.moments import Known
 from tollbar.core.records import Chunks, LoadRecord, Outcome, Trial
-from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments, Visits
+from tollbar.core.visits import Visits
 from tollbar.core.warming import trend
 from tollbar.results import Row, StudyRun
 
@@ -235,9 +236,13 @@ def _stolen(trials: Sequence[Trial]) -> tuple[int, int]:
 
 def _change(visits: Visits) -> float | None:
     by_block: dict[int, list[float]] = defaultdict(list)
-    for visit in visits:
-        if visit.costs[visit.first].sum() > 0:
-            by_block[visit.block].append(math.log(visit.costs[visit.first].sum() / visit.operations[visit.first].sum()))
+    visit_of = visits.frame.visit_of[visits.first]
+    spent, operations = (
+        np.bincount(visit_of, some[visits.first], len(visits)).tolist() for some in (visits.costs, visits.operations)
+    )
+    for (block, _), cost_ns, done in zip(visits.frame.places, spent, operations, strict=True):
+        if cost_ns > 0:
+            by_block[block].append(math.log(cost_ns / done))
     third = len(by_block) // 3
     if not third:
         return None

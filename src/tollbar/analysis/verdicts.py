@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.results import Row
 
 

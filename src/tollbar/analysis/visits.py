@@ -15,7 +15,7 @@ from tollbar.core.arrays import np
 from tollbar.core.metrics import BACKGROUND, NETWORK, Metric
 from tollbar.core.moments import Quickness, quickness_of, without_slices
 from tollbar.core.records import Chunks, LoadRecord, Outcome, Trial
-from tollbar.core.stats import Visit, Visits
+from tollbar.core.visits import Frame, Visits, column
 from tollbar.results import Row
 
 Amount = Callable[[Trial, Chunks], Sequence[float]]
@@ -32,18 +32,19 @@ def spent(trial: Trial, chunks: Chunks) -> Sequence[float]:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Successful chunks of a trial, with the properties that do not depend on the amount measured, one entry each."""
+    """Successful chunks of a cell's trials, with the properties that do not depend on the amount measured."""
 
-    chunks: Chunks
+    trials: Sequence[tuple[Trial, Chunks]]
+    """Trials that have successful chunks."""
+    frame: Frame
     operations: np.ndarray
-    rounds: np.ndarray
     wall_ns: np.ndarray
     begins: np.ndarray
     """True if the probe before the chunk was quick."""
     ends: np.ndarray
     """True if the probe after the chunk was quick."""
     quiet: np.ndarray
-    """True if all probes of the chunk were quick."""
+    """True if all probes of the chunk were quick, and no other program used the core."""
     first: np.ndarray
     """True if the chunk was its round's first try."""
 
@@ -68,13 +69,11 @@ class Visited:
         self.confidence = terms.confidence
         self.quickness = quickness or quickness_of(readings(rows))
         self._longest_quick_ns = self.quickness.longest_quick_ns
-        # Keyed by the trial's identity: rows keep their trials.
-        self._told: dict[int, _Told] = {}
+        # Keyed by the trials' identities: rows keep their trials.
+        self._told: dict[tuple[int, ...], _Told] = {}
         self._visits: dict[str, Visits] = {}
         self._repeats: dict[str, Visits] = {}
         self._both: dict[str, Visits] = {}
-        # Most trials have the same rounds: two of one array are equal without a look at their values.
-        self._rounds: dict[bytes, np.ndarray] = {}
         self._missed: dict[str, float] = {}
         self.varying: set[str] = set()
         """Keys of the rows requested until now whose chunks vary by themselves: no quiet chunk of them is selected."""
@@ -104,21 +103,20 @@ class Visited:
         is_repeat = row.key == against.key
         own = self.repeats(row) if is_repeat else self.visits(row)
         others = self.visits(against) if is_repeat else self._with_repeats(against)
-        return (Visits(), Visits()) if own.blocks.isdisjoint(others.blocks) else (own, others)
+        return (Visits.of(()), Visits.of(())) if own.blocks.isdisjoint(others.blocks) else (own, others)
 
     def _with_repeats(self, row: Row) -> Visits:
         if row.key not in self._both:
-            self._both[row.key] = Visits((*self.visits(row), *self.repeats(row)))
+            own, repeats = self.visits(row), self.repeats(row)
+            self._both[row.key] = Visits.of([*own, *repeats]) if repeats else own
         return self._both[row.key]
 
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
         """Return the chunks of the successful trials with the amount that each spent, per operation or as a whole."""
-        made = []
-        for trial, told, quiet in self._told_by(trials):
-            costs = np.array(amount(trial, told.chunks), float)
-            operations = told.operations if is_per_operation else np.ones(len(costs), int)
-            made.append(Visit(trial.block, trial.batch, told.rounds, costs, operations, quiet, told.first))
-        return Visits(made)
+        told = self._told_of(trials)
+        costs = column((amount(trial, chunks) for trial, chunks in told.trials), float)
+        operations = told.operations if is_per_operation else np.ones(len(costs), int)
+        return Visits(told.frame, costs, operations, told.quiet, told.first)
 
     def observing(self, trials: Iterable[Trial], metric: Metric, component: str = "") -> Visits:
         """Return the chunks of these trials with the values observed in them, of the whole or of a component."""
@@ -132,12 +130,10 @@ class Visited:
 
     def one_a_trial(self, trials: Iterable[Trial], value: Callable[[Trial], float]) -> Visits:
         """Return one value of each trial; a trial in which it was not observed is skipped."""
-        one = np.ones(1)
-        return Visits(
-            Visit(trial.block, trial.batch, np.zeros(1, int), np.array([of]), one, one > 0, one > 0)
-            for trial in trials
-            if (of := value(trial)) > 0
-        )
+        found = [((trial.block, trial.batch), of) for trial in trials if (of := value(trial)) > 0]
+        ones = np.ones(len(found))
+        frame = Frame([place for place, _ in found], ones.astype(int), np.zeros(len(found), int))
+        return Visits(frame, np.array([of for _, of in found], float), ones, ones > 0, ones > 0)
 
     def blocks(self) -> tuple[int, ...]:
         """Return every block in which some cell was measured, in order."""
@@ -149,7 +145,7 @@ class Visited:
             return row.reason or f"the cell's outcome was `{row.outcome}`"
         if not self.visits(row):
             return row.reason or "none of its trials was completed"
-        if not any((visit.costs[visit.first] > 0).any() for visit in self.visits(row)):
+        if not self.visits(row).has_costs:
             return "its clock saw no CPU time in any chunk"
         return None
 
@@ -169,10 +165,8 @@ class Visited:
         """Return the neighbour's part, as a share of the cell's cost, that the probes next to its quiet chunks miss."""
         if row.key not in self._missed:
             own = self._measured(row)
-            found = self._told_by(own.trials) if own else []
-            lasts_ns = [told.wall_ns[quiet] for _, told, quiet in found] or [np.zeros(0)]
-            operations = [told.operations[quiet] for _, told, quiet in found] or [np.zeros(0)]
-            self._missed[row.key] = self.grain.missed_in(np.concatenate(lasts_ns), np.concatenate(operations))
+            told = self._told_of(own.trials if own else ())
+            self._missed[row.key] = self.grain.missed_in(told.wall_ns[told.quiet], told.operations[told.quiet])
         return self._missed[row.key]
 
     @cached_property
@@ -185,40 +179,47 @@ class Visited:
         """Return these trials' visits, without quiet chunks if those would be the cheap ones."""
         if not visits:
             return visits
-        told = [self._told_of(trial) for trial in trials]
-        begins, ends = (np.concatenate(some) for some in ([one.begins for one in told], [one.ends for one in told]))
-        return Visits.of(unselected(visits, falls(begins, ends), _MOST_MISSED * self.terms.threshold))
+        told = self._told_of(trials)
+        return unselected(visits, falls(told.begins, told.ends), _MOST_MISSED * self.terms.threshold)
 
     def _measured(self, row: Row) -> Row | None:
         """Return the study's own row of this cell, if it was measured."""
         own = self.by_key.get(row.key)
         return own if own is not None and own.outcome is Outcome.OK else None
 
-    def _told_by(self, trials: Iterable[Trial]) -> list[tuple[Trial, _Told, np.ndarray]]:
-        """Return a cell's trials that have successful chunks, with their properties and the quiet ones among them."""
-        each = [(trial, told) for trial in trials if (told := self._told_of(trial)).chunks]
-        whole = without_slices([(told.rounds, told.wall_ns) for _, told in each])
-        return [(trial, told, told.quiet & ~without) for (trial, told), without in zip(each, whole, strict=True)]
+    def _told_of(self, trials: Iterable[Trial]) -> _Told:
+        """Return the successful chunks of a cell's trials, made once for the same trials."""
+        each = [*trials]
+        key = tuple(map(id, each))
+        if key not in self._told:
+            self._told[key] = self._tell([(trial, chunks) for trial in each if (chunks := _successful(trial))])
+        return self._told[key]
 
-    def _told_of(self, trial: Trial) -> _Told:
-        """Return the successful chunks of a trial, with the properties that do not depend on what is measured."""
-        found = self._told.get(id(trial))
-        if found is None:
-            chunks, longest_ns = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ()), self._longest_quick_ns
-            if min(chunks.operations, default=1) < 1:
-                chunks = Chunks.of([chunk for chunk in chunks if chunk.operations > 0])
-            probes, rounds = probes_of(chunks), np.array(chunks.rounds, int)
-            found = self._told[id(trial)] = _Told(
-                chunks,
-                np.array(chunks.operations, int),
-                self._rounds.setdefault(rounds.tobytes(), rounds),
-                np.array(chunks.wall_ns, float),
-                probes.first_ns <= longest_ns,
-                probes.last_ns <= longest_ns,
-                probes.slowest_ns <= longest_ns,
-                ~np.array(chunks.made_up, bool),
-            )
-        return found
+    def _tell(self, trials: Sequence[tuple[Trial, Chunks]]) -> _Told:
+        each = [chunks for _, chunks in trials]
+        lengths = np.array([len(chunks) for chunks in each], int)
+        places = [(trial.block, trial.batch) for trial, _ in trials]
+        frame = Frame(places, lengths, column((chunks.rounds for chunks in each), int))
+        wall_ns = column((chunks.wall_ns for chunks in each), float)
+        probes, longest_ns = probes_of(each), self._longest_quick_ns
+        return _Told(
+            trials,
+            frame,
+            column((chunks.operations for chunks in each), int),
+            wall_ns,
+            probes.first_ns <= longest_ns,
+            probes.last_ns <= longest_ns,
+            (probes.slowest_ns <= longest_ns) & ~without_slices(frame.slices, wall_ns),
+            ~column((chunks.made_up for chunks in each), bool),
+        )
+
+
+def _successful(trial: Trial) -> Chunks:
+    """Return the chunks of a trial in which it performed operations."""
+    chunks = Chunks.of(trial.chunks if trial.outcome is Outcome.OK else ())
+    if min(chunks.operations, default=1) < 1:
+        return Chunks.of([chunk for chunk in chunks if chunk.operations > 0])
+    return chunks
 
 
 def settled(trials: Iterable[Trial]) -> list[LoadRecord]:

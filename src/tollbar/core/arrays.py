@@ -18,7 +18,7 @@ if not _is_said:
     # Runners must inherit the environment that they would have without Tollbar.
     del os.environ[_THREADS]
 
-__all__ = ["grouped", "np"]
+__all__ = ["grouped", "median", "np"]
 
 
 def grouped(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -34,3 +34,10 @@ def grouped(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     begins[1:] = values[1:] != values[:-1]
     place = np.cumsum(begins) - 1
     return values[begins], place, np.bincount(place)
+
+
+def median(values: np.ndarray) -> np.float64:
+    """Return the median of at least one value, as `np.median` does, which imports masked arrays for it."""
+    ordered, middle = np.sort(values), len(values) // 2
+    found: np.float64 = ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return found

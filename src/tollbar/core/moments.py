@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from tollbar.core.arrays import grouped, np
+from tollbar.core.arrays import median, np
 from tollbar.core.files import cache_folder, write_atomically
 
 PROBE: Mapping[str, object] = {
@@ -144,20 +144,17 @@ def quickness_of(
     return replace(found, quick_share=bisect_right(ordered, found.longest_quick_ns) / len(ordered))
 
 
-def without_slices(trials: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-    """Return for each trial of one cell which chunks have no slices although others have, by rounds and elapsed times.
+def without_slices(slices: np.ndarray, wall_ns: np.ndarray) -> np.ndarray:
+    """Return which chunks of one cell have no slices although others have, by numbers of slices and elapsed times.
 
     Other programs used the core during such a chunk. It is ten times as long as a slice without an inner probe, so it
     is not quiet.
     """
-    numbers = [grouped(rounds)[1:] for rounds, _ in trials]
-    single = [counts[places] == 1 for places, counts in numbers]
-    slices = [wall_ns[~alone] for (_, wall_ns), alone in zip(trials, single, strict=True)]
-    lasts = np.concatenate(slices) if slices else np.zeros(0)
-    if not len(lasts):
-        return [np.zeros_like(alone) for alone in single]
-    longest_ns = _LONGEST_SLICE * float(np.median(lasts))
-    return [alone & (wall_ns > longest_ns) for (_, wall_ns), alone in zip(trials, single, strict=True)]
+    is_single = slices == 1
+    if is_single.all():
+        return np.zeros_like(is_single)
+    found: np.ndarray = is_single & (wall_ns > _LONGEST_SLICE * median(wall_ns[~is_single]))
+    return found
 
 
 def _quickest(ordered: Sequence[float]) -> float:

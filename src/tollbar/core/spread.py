@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean, variance
 
-from tollbar.core.stats import Interval, student
+from tollbar.core.intervals import Interval, student
 
 # Fewer ratios do not show how variances differ.
 _FEWEST = 3

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tollbar.core.arrays import np
-from tollbar.core.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, Visit, Visits, student
+from tollbar.core.intervals import CONFIDENCE, FEWEST_BLOCKS, Interval, student
+from tollbar.core.visits import Frame, Visit, Visits, numbered
 
 # Any line fits two rounds.
 _FEWEST_ROUNDS = 3
 
 
-def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval | None:
+def trend(of: Iterable[Visit], over: Iterable[Visit], *, confidence: float = CONFIDENCE) -> Interval | None:
     """Return the ratio in the last planned round of a trial over that in its first, in quiet moments.
 
     A line is fitted to the logarithms of each block's rounds; the interval is Student's over blocks. None if fewer than
     `FEWEST_BLOCKS` blocks have three quiet rounds.
     """
     by_block: dict[int, list[float]] = defaultdict(list)
-    of_others = Visits.of(over).quiet_by_batch
-    for visit in of:
-        own_rounds, every_log = visit.quiet_by_round
-        last = max(visit.rounds[visit.first].max(initial=0), 1)
-        for other_rounds, other_logs in of_others.get((visit.block, visit.batch), ()):
-            rounds, own_logs = own_rounds, every_log
-            # Often both have the same quiet rounds.
-            if not np.array_equal(own_rounds, other_rounds):
-                one, other = _in_both(own_rounds, other_rounds)
-                rounds, own_logs, other_logs = own_rounds[one], every_log[one], other_logs[other]
-            if len(rounds) >= _FEWEST_ROUNDS:
-                apart = rounds - rounds.mean()
-                by_block[visit.block].append(float(last * (apart @ (own_logs - other_logs)) / (apart @ apart)))
+    own, others = Visits.of(of), Visits.of(over)
+    mine, theirs = own.frame.partners(others.frame)
+    together, logs = _ratios(own, mine, others, theirs)
+    pair_of, pairs = together.visit_of, len(mine)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = together.rounds - (np.bincount(pair_of, together.rounds, pairs) / together.lengths)[pair_of]
+        slopes = np.bincount(pair_of, apart * logs, pairs) / np.bincount(pair_of, apart**2, pairs)
+    changes_of = (slopes * own.last_rounds[mine]).tolist()
+    for (block, _), change, rounds in zip(together.places, changes_of, together.lengths.tolist(), strict=True):
+        if rounds >= _FEWEST_ROUNDS:
+            by_block[block].append(change)
     changes = [math.fsum(some) / len(some) for some in by_block.values()]
     number = len(changes)
     if number < FEWEST_BLOCKS:
@@ -43,9 +42,14 @@ def trend(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CON
     return Interval(math.exp(middle), low, high, confidence, number, freedom=number - 1.0)
 
 
-def _in_both(mine: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places in either of the values that both have, which ascend: `intersect1d` sorts them all again."""
-    at = np.searchsorted(theirs, mine)
-    one = np.flatnonzero(at < len(theirs))
-    one = one[theirs[at[one]] == mine[one]]
-    return one, at[one]
+def _ratios(own: Visits, mine: Sequence[int], others: Visits, theirs: Sequence[int]) -> tuple[Frame, np.ndarray]:
+    """Return the rounds that are quiet in both visits of each pair, and the logarithm of the ratio in each."""
+    (frame, logs), (other_frame, other_logs) = own.quiet_rounds, others.quiet_rounds
+    (one, my_places), (other, their_places) = frame.taken(mine), other_frame.taken(theirs)
+    my_rounds, their_rounds = numbered(one, other)
+    # Both ascend: `intersect1d` would sort them all again.
+    at = np.searchsorted(their_rounds, my_rounds)
+    both = np.flatnonzero(at < len(their_rounds))
+    both = both[their_rounds[at[both]] == my_rounds[both]]
+    together = Frame(one.places, np.bincount(one.visit_of[both], minlength=len(mine)), one.rounds[both])
+    return together, logs[my_places][both] - other_logs[their_places][at[both]]

@@ -10,7 +10,7 @@ from tollbar.analysis.ledger import Ledger
 from tollbar.catalog import families, policies
 from tollbar.catalog.families import Degree, Family, Standing, Value
 from tollbar.catalog.policies import Except, Judged, Policy, Rule, RuleFinding, Ruling
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.results import Row
 
 Coordinates = Mapping[str, Value]

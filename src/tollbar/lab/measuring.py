@@ -14,9 +14,9 @@ from tollbar.catalog import libraries
 from tollbar.catalog.servers.places import RoleMachine
 from tollbar.core import machine, moments
 from tollbar.core.errors import TollbarError
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.moments import Watch
 from tollbar.core.records import Outcome, SetAside, Trial, TrialKey
-from tollbar.core.stats import FEWEST_BLOCKS
 from tollbar.core.words import more
 from tollbar.lab import measure
 from tollbar.lab.events import (

@@ -10,7 +10,7 @@ from tollbar.analysis.comparison import Changed
 from tollbar.analysis.trust import STEADY_NEIGHBOUR
 from tollbar.catalog.families import Family
 from tollbar.core import units
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.core.words import counted, few
 from tollbar.report.blocks import Table, TableCell, numbers, row_names, texts
 from tollbar.report.coordinates import Form, value_words

@@ -12,7 +12,7 @@ from tollbar.core.words import more
 
 if TYPE_CHECKING:
     from tollbar.analysis import Contrast, Measurement, StudyJudgement, Toll, Verdict
-    from tollbar.core.stats import Interval
+    from tollbar.core.intervals import Interval
 
 VERDICT_MARKS: Mapping[str, str] = {"costs": "▲", "saves": "▼", "free": "=", "unclear": "?", "not measured": "–"}
 """Mark of each verdict, so that a column of verdicts reads without colour."""
@@ -115,7 +115,7 @@ def excess_words(ratio: Interval, threshold: float, noise: float | None = None) 
 def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
     """Return the range that an unclear verdict leaves open: `undecided, about 2 more blocks: less by 2 to 4 %: …`."""
     from tollbar.analysis import Contrast, Verdict, reach
-    from tollbar.core.stats import Interval
+    from tollbar.core.intervals import Interval
 
     if of.verdict is not Verdict.UNCLEAR:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from tollbar.analysis import StudyJudgement, Verdict
 from tollbar.catalog.families import LOADS
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.report.blocks import DASH, Table, TableCell
 from tollbar.report.coordinates import Form, value_words
 from tollbar.report.numbers import NOISY_MARK, bracket, marked, times

@@ -18,7 +18,7 @@ from tollbar.core import method
 
 if TYPE_CHECKING:
     from tollbar.analysis import Toll
-    from tollbar.core.stats import Interval
+    from tollbar.core.intervals import Interval
 
 # Smallest margin of a limit beyond its interval, and largest half width of a ratio for a limit: intervals of ± 1 % on
 # both sides, and this between them, leave room to find an increase of 5 %.

@@ -13,7 +13,7 @@ from tollbar.catalog import families
 from tollbar.catalog.policies import CostBudget, Processor, SetOn
 from tollbar.core import method
 from tollbar.core.errors import TollbarError, unknown
-from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments
+from tollbar.core.intervals import FEWEST_BLOCKS, Interval, Moments
 from tollbar.decide.check.checked import BudgetVerdict, CheckedBudget
 from tollbar.study import Study
 from tollbar.study.plan import Plan

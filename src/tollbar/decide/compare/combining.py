@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from statistics import fmean
 
-from tollbar.core.stats import Interval, student
+from tollbar.core.intervals import Interval, student
 
 # With two runs the variance between them has one degree of freedom, and their interval would be seven times as wide as
 # that of one run, which assumes that runs differ by no more than their intervals. That assumption counts as this number

@@ -11,7 +11,7 @@ from tollbar.analysis import Verdict, reach
 from tollbar.analysis.decisions import Terms, decide
 from tollbar.analysis.kept import KeptCell, KeptStudy, KeptToll, Scalar
 from tollbar.catalog.families import Standing, Value
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.intervals import Interval, Moments
 from tollbar.decide.compare.combining import combined
 from tollbar.decide.compare.found_runs import Fingerprint
 

@@ -17,11 +17,11 @@ from tollbar.analysis.decisions import Terms
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.visits import settled
 from tollbar.catalog.families import Value
-from tollbar.core import machine, stats
+from tollbar.core import intervals, machine, stats
 from tollbar.core.errors import TollbarError
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.moments import Quickness
 from tollbar.core.records import Outcome, Trial
-from tollbar.core.stats import Interval, Moments
 from tollbar.decide.size.mix import Part, Term
 from tollbar.decide.size.sized import Sized, SizedTerm
 from tollbar.decide.size.summing import Cell, summed
@@ -212,7 +212,7 @@ def _side_by_side(sized: Sized, name: str, cells: Sequence[Cell], measured: Sequ
 def _total(parts: Sequence[Interval | None]) -> Interval | None:
     """Return the sum over several studies; None where one of them has no value."""
     there = [one for one in parts if one is not None]
-    return stats.total(there) if len(there) == len(parts) else None
+    return intervals.total(there) if len(there) == len(parts) else None
 
 
 def _in_phase(trial: Trial) -> float:

@@ -18,7 +18,7 @@ from tollbar.catalog.libraries import normal
 from tollbar.catalog.policies import Policy
 from tollbar.core import machine
 from tollbar.core.errors import TollbarError
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.intervals import Interval, Moments
 from tollbar.decide.rulings import Candidate, Wanted, candidate
 from tollbar.decide.size.mix import Mix, Part, Term, every_part
 from tollbar.decide.size.summing import Cell, Source, summed

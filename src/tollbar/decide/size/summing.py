@@ -12,8 +12,8 @@ from functools import cached_property
 from tollbar.analysis import quickness
 from tollbar.analysis.decisions import Terms
 from tollbar.analysis.ledger import Ledger
-from tollbar.core import stats
-from tollbar.core.stats import Interval, Moments
+from tollbar.core import intervals
+from tollbar.core.intervals import Interval, Moments
 from tollbar.results import Row, Run, StudyRun
 
 
@@ -47,7 +47,7 @@ def summed(cells: Iterable[Cell], moments: Moments | None = None) -> Interval:
     by_source: dict[int, list[Cell]] = {}
     for cell in cells:
         by_source.setdefault(id(cell.source), []).append(cell)
-    return stats.total([part for some in by_source.values() for part in _of_one_source(some, moments)])
+    return intervals.total([part for some in by_source.values() for part in _of_one_source(some, moments)])
 
 
 def _of_one_source(cells: Sequence[Cell], moments: Moments | None) -> list[Interval]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tollbar.analysis import Verdict, reach
 from tollbar.analysis.decisions import decide
 from tollbar.catalog.families import OF_A_LOAD, Value
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.decide.rulings import Candidate, Wanted, candidate, ruled_on
 from tollbar.decide.size.mix import RESUMPTION, Term
 from tollbar.decide.size.summing import Cell, summed

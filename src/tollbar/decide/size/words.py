@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tollbar.analysis import Verdict
 from tollbar.catalog.policies import Ruling
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.words import counted, enumeration, more
 from tollbar.decide.shared import excepted_words, reason_words
 from tollbar.decide.size.checked import Checked, CheckedTerm

@@ -21,8 +21,8 @@ from tollbar.analysis import (
 from tollbar.analysis.trust import is_near
 from tollbar.catalog import servers
 from tollbar.catalog.families import Family
+from tollbar.core.intervals import Interval
 from tollbar.core.records import Outcome
-from tollbar.core.stats import Interval
 from tollbar.decide.upgrade.things import Thing
 from tollbar.lab.servers.loading import libssl_beside
 from tollbar.results import Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.decide.upgrade import Change, Kind, Upgrade
 from tollbar.decide.upgrade.changed import Apart
 from tollbar.decide.upgrade.words import apart_sentence, cost_of, row_words

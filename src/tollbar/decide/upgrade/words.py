@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tollbar.analysis import StudyJudgement, reach
 from tollbar.analysis.comparison import upgrade as upgrade_words
 from tollbar.analysis.trust import STEADY_NEIGHBOUR
-from tollbar.core.stats import Interval, Moments
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.words import counted, enumeration
 from tollbar.decide.upgrade import Change, Kind, Upgrade, shared_settings
 from tollbar.decide.upgrade.changed import Apart

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tollbar.core.arrays import np
+from tollbar.core.arrays import grouped, np
 from tollbar.core.moments import Watch, without_slices
 from tollbar.core.records import Chunk, ChunkRecord
 from tollbar.lab.measure.members import Member, can_slice, round_of
@@ -99,8 +99,8 @@ class Rounds:
 
     def _quiet_rounds(self, member: Member) -> set[int]:
         longest_ns, chunks = self.watch.longest_quick_ns, member.chunks
-        times = np.array([chunk.round for chunk in chunks]), np.array([chunk.wall_ns for chunk in chunks], float)
-        (whole,) = without_slices([times])
+        _, places, slices = grouped(np.array([chunk.round for chunk in chunks], int))
+        whole = without_slices(slices[places], np.array([chunk.wall_ns for chunk in chunks], float))
         return {
             chunk.round
             for chunk, without in zip(chunks, whole, strict=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 from tollbar.analysis import Comparison, Increase
 from tollbar.analysis.comparison import Changed, RowChange
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.report.json_forms.form import Document, Ends, Form, Number, ends_of, of
 from tollbar.report.json_forms.parts import RatioForm, WhereForm
 from tollbar.results import Row

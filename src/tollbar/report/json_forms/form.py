@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 
 Value = str | int | float | bool
 """Value of a coordinate."""

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from tollbar.analysis import CrossCell, CrossTableResult, FactorsResult
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.report.json_forms.form import Ends, Form, Number, Value, Values, high_of, low_of, of, within
 from tollbar.report.json_forms.parts import RatioForm, WhereForm, names_of, names_of_all
 from tollbar.results import Row

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tollbar.analysis import FactorPart, FactorsResult, StudyJudgement, Together
-from tollbar.core.stats import Interval
+from tollbar.core.intervals import Interval
 from tollbar.core.words import capitalised, enumeration
 from tollbar.report.blocks import Block, Chart, Column, Figures, Listing, Table, TableCell, numbers
 from tollbar.report.coordinates import named_value

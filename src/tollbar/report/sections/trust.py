@@ -8,8 +8,8 @@ from statistics import median
 from tollbar.analysis import StudyJudgement, Toll
 from tollbar.analysis.decisions import reach
 from tollbar.core import units
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.records import Outcome
-from tollbar.core.stats import Interval, Moments
 from tollbar.core.words import counted, enumeration, few
 from tollbar.report.blocks import (
     Boxed,

@@ -82,7 +82,7 @@ class Offer:
         return self.costs[0].way.is_good
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """Whole way, for a table or a site that needs all operations: its cost in each, and its mitigation."""
 
@@ -95,7 +95,7 @@ class Candidate:
         """Name of the way."""
         return self.offers[0].name
 
-    @property
+    @cached_property
     def costs(self) -> Mapping[str, WayCost]:
         """Median cost by operation."""
         return {offer.operation: _middle(offer) for offer in self.offers}
@@ -112,7 +112,7 @@ class Candidate:
         no_more = all(rival.value <= own.value for own, rival in both)
         return no_more and any(rival.is_surely_less(own) for own, rival in both)
 
-    @property
+    @cached_property
     def _by_place(self) -> Mapping[object, list[WayCost]]:
         found: dict[object, list[WayCost]] = {}
         for offer in self.offers:
