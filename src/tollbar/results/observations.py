@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 from math import isfinite
 from typing import Any
 
@@ -105,15 +106,14 @@ def series_of(chunks: Sequence[Chunk]) -> Iterator[tuple[str, str, str]]:
 
 def chunks_of(series: Series) -> Sequence[Chunk]:
     """Return a trial's chunks, by round. Raises ValueError for a series that Tollbar never writes."""
-    operations = series.get((TRIAL, OPERATIONS), [])
-    if not isinstance(operations, list | array):
-        raise ValueError(f"{OPERATIONS}: must have a value for each round")
+    operations = series.get((TRIAL, OPERATIONS), ())
     if not operations:
         return ()
     for (_, metric), values in series.items():
-        _refuse_odd(metric, values, len(operations))
-    if missing := {ROUND, WALL} - {metric for component, metric in series if component == TRIAL}:
-        raise ValueError(f"a trial needs {', '.join(sorted(missing))}")
+        if len(values) != len(operations):
+            raise ValueError(f"{metric}: must have a value for each round")
+    if missing := [metric for metric in (ROUND, WALL) if (TRIAL, metric) not in series]:
+        raise ValueError(f"a trial needs {', '.join(missing)}")
     probed = [metric for metric in _PROBES if (TRIAL, metric) in series]
     if probed not in ([], [BEFORE, AFTER], [*_PROBES]):
         raise ValueError(f"a trial cannot have {' and '.join(probed)} alone")
@@ -129,22 +129,27 @@ def chunks_of(series: Series) -> Sequence[Chunk]:
     )
 
 
-def _refuse_odd(metric: str, values: object, rounds: int) -> None:
-    """Raise ValueError unless these are one value for each round: runs of strangers are read too."""
-    if not isinstance(values, list | array) or len(values) != rounds:
+def refuse_odd(metric: str, series: Sequence[Any]) -> None:
+    """Raise ValueError unless these series of a metric are lists of its numbers: runs of strangers are read too."""
+    if not all(isinstance(values, list | array) for values in series):
         raise ValueError(f"{metric}: must have a value for each round")
-    if not kinds_of(values) <= _WHOLE.get(metric, _ANY):
+    kinds: Set[type] = set[type]().union(*map(kinds_of, series))
+    if not kinds <= _WHOLE.get(metric, _ANY):
         raise ValueError(f"{metric}: must have a number for each round")
-    known = values if None not in values else [value for value in values if value is not None]
+
+    def known() -> Iterator[float]:
+        values = chain.from_iterable(series)
+        return values if type(None) not in kinds else (value for value in values if value is not None)
+
     if metric in _WHOLE:
-        is_in_range = not known or -MOST <= min(known) <= max(known) <= MOST
+        is_in_range = -MOST <= min(known(), default=0) and max(known(), default=0) <= MOST
     else:
-        is_in_range = _are_finite(known)
+        is_in_range = _are_finite(known())
     if not is_in_range:
         raise ValueError(f"{metric}: out of the range of a chunk")
 
 
-def _are_finite(values: Sequence[float]) -> bool:
+def _are_finite(values: Iterable[float]) -> bool:
     try:
         return all(map(isfinite, values))
     except OverflowError:

@@ -22,7 +22,7 @@ from tollbar.results import stored
 from tollbar.results.database import SPACES, opened, size_of
 from tollbar.results.directory import RESULTS, read_text
 from tollbar.results.looks import looks, reach
-from tollbar.results.observations import AFTER, BEFORE, chunks_of
+from tollbar.results.observations import AFTER, BEFORE, chunks_of, refuse_odd
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.results.run_json import FORMAT_5, MOST_OF_VERSION, about, why
 
@@ -154,10 +154,19 @@ def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, 
         [*names] if only_some else (),
     )
     series: dict[int, dict[tuple[str, str], Any]] = defaultdict(dict)
+    # A run has few different names.
+    names_of: dict[tuple[str, str], tuple[str, str]] = {}
     for rows in stored.rows_of(observed, counts["observation"]):
+        by_metric: dict[str, list[Any]] = defaultdict(list)
         values = stored.series([by_round for *_, by_round in rows])
         for (number, component, metric, _), by_round in zip(rows, values, strict=True):
-            series[number][printable(component), printable(metric)] = by_round
+            key = component, metric
+            if key not in names_of:
+                names_of[key] = printable(component), printable(metric)
+            series[number][names_of[key]] = by_round
+            by_metric[metric].append(by_round)
+        for metric, found in by_metric.items():
+            refuse_odd(printable(metric), found)
     database.text_factory = as_printed
     trials: dict[str, dict[tuple[str, bool], list[Trial]]] = {name: defaultdict(list) for name in names}
     read = plain.execute(

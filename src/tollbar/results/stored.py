@@ -90,8 +90,13 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
 
 def counted(database: sqlite3.Connection) -> Count:
     """Return the size of a run. Each value of a series but the last is followed by a comma."""
-    read = f"select coalesce(sum({_VALUES}), 0), coalesce(max({_VALUES}), 0) from observation not indexed"
-    values, of_series = database.execute(read).fetchone()
+    # A subquery with a limit is run once for each row: without it, each use of a value would count its commas again.
+    series = f"select length(by_round) as letters, {_VALUES} as number from observation not indexed limit -1"
+    is_too_long = f"letters > {_LETTERS_OF_VALUE} * number"
+    read = f"select total(number), coalesce(max(number), 0), total({is_too_long}) from ({series})"
+    values, of_series, too_long = database.execute(read).fetchone()
+    if too_long:
+        raise ValueError("`by_round` of a observation is out of range")
     trials, letters = database.execute(
         "select count(*), coalesce(sum(length(load)), 0) from trial not indexed"
     ).fetchone()
@@ -127,9 +132,7 @@ def _is_odd(column: str, kinds: str) -> str:
     for kind, (least, most) in _LIMITS.items():
         if kind in kinds.split():
             is_odd += f" or {column} not between {least} and {most}"
-    if column == "by_round":
-        is_odd += f" or length(by_round) > {_LETTERS_OF_VALUE} * ({_VALUES})"
-    elif "text" in kinds and column not in _UNREAD:
+    if "text" in kinds and column != "by_round" and column not in _UNREAD:
         is_odd += f" or length({column}) > {MOST_DOCUMENT if column in _DOCUMENTS else MOST_OF_TEXT}"
     return f"({is_odd})"
 
