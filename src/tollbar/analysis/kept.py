@@ -21,7 +21,7 @@ from tollbar.catalog.libraries import normal
 from tollbar.core import units
 from tollbar.core.errors import TollbarError
 from tollbar.core.files import write_atomically
-from tollbar.core.stats import FEWEST_BLOCKS, Interval, Moments
+from tollbar.core.intervals import FEWEST_BLOCKS, Interval, Moments
 from tollbar.core.wire import Strict, check_characters, read_json
 from tollbar.results import Row
 from tollbar.results.directory import JUDGED, MOST_BYTES, RESULTS, RESULTS_FILES, open_file, read_text
@@ -63,7 +63,7 @@ class NotCurrent(TollbarError):
 class Kept(Strict, BaseModel):
     """Table of the file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class KeptCell(NamedTuple):

@@ -70,7 +70,7 @@ Listed = Annotated[list[Name], FailFast()]
 class _Said(BaseModel):
     """Table of `run.json`."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
 
 class _Look(_Said):

@@ -30,7 +30,7 @@ class Outcome(StrEnum):
 class Made(BaseModel):
     """A randomised signature, for another implementation to verify."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     of: str
     """Signed message, as text."""
     signature_hex: str
@@ -41,7 +41,7 @@ class Made(BaseModel):
 class Proof(BaseModel):
     """Evidence that an operation is correct: accepted correct inputs and refused wrong ones."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     answer: str | None = None
     accepted: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Proof(BaseModel):
 class Record(BaseModel):
     """Answer of a runner to `list` and `verify`, and its last line in a session."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     outcome: Outcome
     reason: str | None = None
     receipt: Mapping[str, Any] = {}
@@ -76,7 +76,7 @@ def failed(reason: str, outcome: Outcome = Outcome.FAILED) -> Record:
 class Ready(BaseModel):
     """Line of a session that is ready: the receipt and the results of the warm-up."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
     provider: str = Field(min_length=1)
     """Version line of the provider; a runner without one is not measured."""
     operation_ns: float = 0.0
@@ -90,7 +90,7 @@ class Ready(BaseModel):
 class ThreadRecord(BaseModel):
     """Work of one of several threads in a chunk during which all were busy."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     operations: int = Field(ge=1)
     cpu_ns: int = Field(ge=0)
     wall_ns: int = Field(ge=1)
@@ -101,7 +101,7 @@ class ThreadRecord(BaseModel):
 class SliceRecord(BaseModel):
     """Part of a chunk, between two probe readings by the runner itself."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     operations: int = Field(ge=1, le=MOST)
     cpu_ns: int = Field(ge=0, le=MOST)
     wall_ns: int = Field(ge=1, le=MOST)
@@ -112,7 +112,7 @@ class SliceRecord(BaseModel):
 class Observed(Requested):
     """Observations of a chunk in addition to its cost; a family's own metrics are extra fields."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
     background_ns: int = Field(default=0, ge=0)
     """CPU time of a collector or a compiler since the last chunk, part of `cpu_ns`."""
     ticks: bool = False
@@ -145,7 +145,7 @@ Count = Annotated[int, Field(ge=1, le=MOST)]
 class ChunkRecord(BaseModel):
     """Chunk as the runner counted it."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     operations: Count
     cpu_ns: Count
     wall_ns: Count

@@ -15,7 +15,7 @@ Number = Annotated[int, Field(ge=-MOST, le=MOST)]
 class ComponentRecord(BaseModel):
     """Cost of one component of a server during the load, over its whole process tree."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     cpu_ns: Number = 0
     run_queue_wait_ns: Number = 0
     """Time in which the component was runnable and others had its core."""
@@ -33,7 +33,7 @@ Components = Annotated[Mapping[str, ComponentRecord], Field(max_length=MOST_COMP
 class Negotiated(BaseModel):
     """Negotiated parameters of `count` TLS connections, in the specifications' names."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     version: str
     suite: str
     mac_order: str = ""
@@ -53,7 +53,7 @@ class Negotiated(BaseModel):
 class Steady(BaseModel):
     """The part of a load in which new requests were still started, from which the rate is taken."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     requests: Number
     wall_ns: Number
 
@@ -61,7 +61,7 @@ class Steady(BaseModel):
 class Requested(BaseModel):
     """Observations of a load client in a throughput phase, in addition to its own cost."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     requests: Number = 0
     errors: Mapping[str, Number] = {}
     latency_us: Annotated[tuple[tuple[Number, Number], ...], FailFast()] = ()
@@ -82,7 +82,7 @@ class Requested(BaseModel):
 class Totals(BaseModel):
     """Observations of a load client over its whole session, reported at its end."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
     negotiated: Annotated[tuple[Negotiated, ...], FailFast()] = ()
     client_libraries: Annotated[tuple[str, ...], FailFast()] = ()
     """TLS libraries that the clients used."""
