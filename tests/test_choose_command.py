@@ -18,9 +18,9 @@ from tollbar.catalog.families import Standing, family
 from tollbar.catalog.servers import Unavailable
 from tollbar.cli.choose import _nearby
 from tollbar.cli.choose import choose as command
-from tollbar.cli.options import Layout
+from tollbar.cli.layouts import Layout
 from tollbar.core.errors import ExitStatus, TollbarError
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.decide.rulings import wanted
 
 # Arguments, options of the run, and the line that the error prints with its hint.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tollbar.cli.options import Layout, show_answer
+from tollbar.cli.layouts import Layout, show_answer
 from tollbar.core.errors import TollbarError
 from tollbar.report.blocks import Listing, Table, TableCell, numbers, row_names
 from tollbar.report.json_forms.form import Form, Number

@@ -17,8 +17,8 @@ from report_lab import Pages, open_page, wait
 from served_example import handshakes
 from tollbar.analysis import ClaimVerdict, Compared, StudyJudgement, Verdict
 from tollbar.catalog.families import family
+from tollbar.core.intervals import Interval
 from tollbar.core.moments import Known
-from tollbar.core.stats import Interval
 from tollbar.report import html
 from tollbar.report.groups import places
 from tollbar.report.page import page

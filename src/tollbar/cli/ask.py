@@ -13,25 +13,13 @@ from tollbar import lab, results, study
 from tollbar.catalog import families
 from tollbar.catalog.families import Standing
 from tollbar.cli import measuring
-from tollbar.cli.layouts import Date
-from tollbar.cli.options import (
-    AsJson,
-    For,
-    Libraries,
-    RunsFolder,
-    Seed,
-    command_line,
-    full_paths,
-    read_precision,
-    read_seconds,
-    show,
-    status_of,
-    write_anew,
-)
+from tollbar.cli.layouts import AsJson, Date, For, Libraries, RunsFolder, Seed, command_line, read_seconds, write_anew
+from tollbar.cli.options import full_paths, read_precision
+from tollbar.cli.output import show, status_of
 from tollbar.core import units
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.core.files import write_named
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.words import enumeration
 from tollbar.lab.measure import schedule
 from tollbar.lab.workloads.operation import beyond_memory

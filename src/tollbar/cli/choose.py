@@ -29,8 +29,8 @@ from tollbar.cli.layouts import (
     show_answer,
 )
 from tollbar.core.errors import ExitStatus, TollbarError, nearest
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.patterns import is_like
-from tollbar.core.stats import FEWEST_BLOCKS
 from tollbar.decide.candidates import PROVIDER, Nearby, nearby
 from tollbar.decide.choose.answered import Answered
 from tollbar.decide.choose.words import answer

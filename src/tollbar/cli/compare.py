@@ -22,9 +22,9 @@ from tollbar.cli.layouts import (
     check_is_writable,
     command_line,
     layout_of,
+    read_share,
     show_answer,
 )
-from tollbar.cli.options import read_share
 from tollbar.cli.runs import judged_run
 from tollbar.core import machine
 from tollbar.core.errors import ExitStatus, TollbarError

@@ -13,8 +13,8 @@ from tollbar.catalog import libraries, servers
 from tollbar.cli import measuring
 from tollbar.core import machine, proc
 from tollbar.core.errors import ExitStatus
+from tollbar.core.intervals import Interval
 from tollbar.core.runner import engine
-from tollbar.core.stats import Interval
 from tollbar.lab.servers import leftovers
 from tollbar.report import terminal
 

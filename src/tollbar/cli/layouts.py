@@ -1,4 +1,4 @@
-"""Layout of the answers of all decisions; it imports nothing that measures, because `check policy` needs nothing."""
+"""Layout of the answers of all decisions, and their options. It imports nothing that measures: `check` needs none."""
 
 from __future__ import annotations
 
@@ -151,3 +151,34 @@ def check_number(option: str, number: float, limits: Limits) -> None:
         limits.check(number)
     except ValueError as error:
         raise TollbarError(f"`{option}`: {error}") from error
+
+
+def read_share(option: str, said: str, most: float | None = 1.0) -> float:
+    """Return an option's value, as a share above zero and below `most`.
+
+    Raises TollbarError.
+    """
+    try:
+        share = units.share(said)
+    except ValueError as error:
+        raise TollbarError(str(error), where=f"{option} {units.quoted(said)}") from error
+    if share <= 0 or (most is not None and share >= most):
+        upper = "" if most is None else f" and less than {most * 100:.0f} %"
+        what = f"must be greater than 0 %{upper}, for example `2%`"
+        raise TollbarError(what, where=f"{option} {units.quoted(said)}")
+    return share
+
+
+def write_anew(path: Path, text: str) -> None:
+    """Write a file that does not exist yet. Raises TollbarError: a user's own study is not written over."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise TollbarError(
+            "the file already exists and is not overwritten",
+            where=str(path),
+            hint="name another file, for example `my-study-2.toml`",
+        ) from error
+    except OSError as error:
+        raise TollbarError(f"cannot be written: {error.strerror}", where=str(path)) from error

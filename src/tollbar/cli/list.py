@@ -10,7 +10,9 @@ from tollbar import study
 from tollbar.catalog import families, libraries, policies, runners, servers
 from tollbar.catalog.families import Family, Setting
 from tollbar.catalog.libraries import Broken
-from tollbar.cli.options import AsJson, Libraries, full_paths, print_rows
+from tollbar.cli.layouts import AsJson, Libraries
+from tollbar.cli.options import full_paths
+from tollbar.cli.output import print_rows
 from tollbar.core.errors import ExitStatus, TollbarError
 
 UNUSABLE = "cannot be used"

@@ -11,7 +11,7 @@ from tollbar.cli import measuring
 from tollbar.cli.layouts import Layout, command_line, read_seconds, show_answer
 from tollbar.core import units
 from tollbar.core.errors import ExitStatus, TollbarError, nearest
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.decide.look.looked import EMBEDDED, FAMILY, Looked, looked, placed, priced, questions
 from tollbar.decide.look.words import answer
 from tollbar.decide.rulings import wanted

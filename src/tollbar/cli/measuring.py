@@ -23,7 +23,7 @@ from tollbar.analysis.so_far import so_far_of
 from tollbar.catalog.servers.places import RoleMachine
 from tollbar.core import machine, moments, units
 from tollbar.core.files import pasted
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.words import counted
 from tollbar.decide import compare
 from tollbar.lab.events import (

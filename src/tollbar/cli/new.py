@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import study
-from tollbar.cli.options import write_anew
+from tollbar.cli.layouts import write_anew
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.core.files import pasted
 from tollbar.report import terminal

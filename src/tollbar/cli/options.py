@@ -1,8 +1,8 @@
-"""Options of several commands, their plans, and their exit statuses."""
+"""Options of several commands, and their plans."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -10,24 +10,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import results, study
-from tollbar.analysis import Judgement
 from tollbar.catalog.servers.places import RoleMachine, read_places
-from tollbar.cli.layouts import DEFAULT_LAYOUT as DEFAULT_LAYOUT
-from tollbar.cli.layouts import AsJson as AsJson
-from tollbar.cli.layouts import For as For
-from tollbar.cli.layouts import Layout as Layout
-from tollbar.cli.layouts import Libraries as Libraries
-from tollbar.cli.layouts import RunsFolder as RunsFolder
-from tollbar.cli.layouts import Seed as Seed
-from tollbar.cli.layouts import check_number as check_number
-from tollbar.cli.layouts import command_line as command_line
-from tollbar.cli.layouts import read_run as read_run
-from tollbar.cli.layouts import read_seconds as read_seconds
-from tollbar.cli.layouts import show_answer as show_answer
-from tollbar.core import limits, units
-from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.cli.layouts import AsJson, For, Libraries, RunsFolder, Seed, check_number, read_seconds, read_share
+from tollbar.core import limits
+from tollbar.core.errors import TollbarError
 from tollbar.core.files import full_path
-from tollbar.core.records import Outcome
 from tollbar.lab.tls.url import DEFAULT_USERS, Resumption, of_urls, with_servers
 from tollbar.report import terminal
 from tollbar.study import Study, plan
@@ -176,67 +163,8 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
     return with_servers(asked, options.i_own_this_server, options.server_pid)
 
 
-def read_share(option: str, said: str, most: float | None = 1.0) -> float:
-    """Return an option's value, as a share above zero and below `most`.
-
-    Raises TollbarError.
-    """
-    try:
-        share = units.share(said)
-    except ValueError as error:
-        raise TollbarError(str(error), where=f"{option} {units.quoted(said)}") from error
-    if share <= 0 or (most is not None and share >= most):
-        upper = "" if most is None else f" and less than {most * 100:.0f} %"
-        what = f"must be greater than 0 %{upper}, for example `2%`"
-        raise TollbarError(what, where=f"{option} {units.quoted(said)}")
-    return share
-
-
 def read_precision(said: str) -> float:
     """Return the share of a `--precision`. Raises TollbarError."""
     half = read_share("--precision", said)
     check_number("--precision", half, limits.PRECISION)
     return half
-
-
-def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
-    """Print the results of a run."""
-    if as_json:
-        from tollbar.report.json_forms import of_run
-
-        terminal.print_json(of_run(judged))
-    else:
-        terminal.show_judgement(judged, everything=everything)
-
-
-def print_rows(rows: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
-    """Print a table of these rows, or one JSON document."""
-    if as_json:
-        terminal.print_json([dict(row) for row in rows])
-    else:
-        terminal.show_rows(rows)
-
-
-def status_of(judged: Judgement) -> ExitStatus:
-    """Return `DONE` if everything available was measured and anything was.
-
-    A choice that a library does not support is no failure, as long as another is measured.
-    """
-    rows = [row for one in judged.studies for row in one.study.rows]
-    bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) or row.set_aside is not None for row in rows)
-    return ExitStatus.SOME_FAILED if bad or not any(row.all_trials for row in rows) else ExitStatus.DONE
-
-
-def write_anew(path: Path, text: str) -> None:
-    """Write a file that does not exist yet. Raises TollbarError: a user's own study is not written over."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise TollbarError(
-            "the file already exists and is not overwritten",
-            where=str(path),
-            hint="name another file, for example `my-study-2.toml`",
-        ) from error
-    except OSError as error:
-        raise TollbarError(f"cannot be written: {error.strerror}", where=str(path)) from error

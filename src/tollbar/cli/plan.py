@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tollbar import lab
-from tollbar.cli.options import DEFAULTS, Options, places_for, plan_of, print_rows, resumed, studies_of
+from tollbar.cli.options import DEFAULTS, Options, places_for, plan_of, resumed, studies_of
+from tollbar.cli.output import print_rows
 from tollbar.core import units
 from tollbar.core.errors import ExitStatus
 from tollbar.lab.measure import schedule

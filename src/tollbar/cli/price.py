@@ -13,21 +13,25 @@ from tollbar import lab, study
 from tollbar.catalog import policies
 from tollbar.catalog.policies import Ruling, day
 from tollbar.cli import measuring
-from tollbar.cli.layouts import AcrossMethods, Date, For, KnownRuns, RunsFolder
-from tollbar.cli.options import (
+from tollbar.cli.layouts import (
     DEFAULT_LAYOUT,
+    AcrossMethods,
+    Date,
+    For,
+    KnownRuns,
     Layout,
     Libraries,
+    RunsFolder,
     command_line,
-    full_paths,
     read_run,
     read_seconds,
     show_answer,
-    status_of,
 )
+from tollbar.cli.options import full_paths
+from tollbar.cli.output import status_of
 from tollbar.core import method, units
 from tollbar.core.errors import ExitStatus, TollbarError
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.words import enumeration
 from tollbar.decide import price as pricing
 from tollbar.decide.price.words import brief

@@ -9,20 +9,9 @@ from cyclopts import Parameter
 
 from tollbar import lab
 from tollbar.cli import measuring
-from tollbar.cli.options import (
-    DEFAULTS,
-    Layout,
-    Options,
-    command_line,
-    full_paths,
-    places_for,
-    read_precision,
-    read_seconds,
-    resumed,
-    show,
-    status_of,
-    studies_of,
-)
+from tollbar.cli.layouts import Layout, command_line, read_seconds
+from tollbar.cli.options import DEFAULTS, Options, full_paths, places_for, read_precision, resumed, studies_of
+from tollbar.cli.output import show, status_of
 from tollbar.core.errors import ExitStatus
 from tollbar.core.files import is_file
 

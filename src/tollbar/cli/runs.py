@@ -9,11 +9,10 @@ from cyclopts import Parameter
 
 from tollbar import analysis as judging
 from tollbar import results
-from tollbar.analysis import Judgement
-from tollbar.cli.layouts import AsFormat, AsJson, AsMarkdown, layout_of
-from tollbar.cli.options import read_run, read_seconds, show, status_of
+from tollbar.analysis import Judgement, kept
+from tollbar.cli.layouts import AsFormat, AsJson, AsMarkdown, layout_of, read_run, read_seconds
+from tollbar.cli.output import show, status_of
 from tollbar.core.errors import ExitStatus, TollbarError, one_line
-from tollbar.decide import compare
 from tollbar.report import html as reporting
 from tollbar.report import terminal
 
@@ -129,5 +128,5 @@ def export(
 def judged_run(run: Path) -> Judgement:
     """Return the judgement of a run; this is a look, which later blocks pay for."""
     judged = judging.judge(read_run(run))
-    compare.keep(judged)
+    kept.keep(judged)
     return judged

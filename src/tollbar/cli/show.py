@@ -10,7 +10,9 @@ from cyclopts import Parameter
 
 from tollbar import results, study
 from tollbar.analysis import Judgement
-from tollbar.cli.options import DEFAULTS, AsJson, Libraries, make_plan, print_rows
+from tollbar.cli.layouts import AsJson, Libraries
+from tollbar.cli.options import DEFAULTS, make_plan
+from tollbar.cli.output import print_rows
 from tollbar.cli.runs import judged_run
 from tollbar.core.errors import ExitStatus, TollbarError, nearest
 from tollbar.lab import workloads

@@ -15,11 +15,21 @@ from cyclopts import Parameter
 from tollbar import lab, study
 from tollbar.analysis import Judgement
 from tollbar.cli import measuring
-from tollbar.cli.layouts import AcrossMethods, For, KnownRuns, RunsFolder
-from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_run, read_seconds, show_answer
+from tollbar.cli.layouts import (
+    DEFAULT_LAYOUT,
+    AcrossMethods,
+    For,
+    KnownRuns,
+    Layout,
+    RunsFolder,
+    command_line,
+    read_run,
+    read_seconds,
+    show_answer,
+)
 from tollbar.core import machine, method
 from tollbar.core.errors import ExitStatus, TollbarError
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.words import enumeration
 from tollbar.decide import size as sizing
 from tollbar.decide.size.checked import Asked, Checked, checked, refuse_elsewhere, to_ask

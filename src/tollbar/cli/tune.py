@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from tollbar.catalog import families
-from tollbar.cli.options import DEFAULT_LAYOUT, Layout, read_seconds, show_answer
+from tollbar.cli.layouts import DEFAULT_LAYOUT, Layout, read_seconds, show_answer
 from tollbar.core import spelling, units
 from tollbar.core.errors import ExitStatus, TollbarError, nearest
 from tollbar.decide import tune as tuning

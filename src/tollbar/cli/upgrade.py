@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING
 from tollbar import lab, results
 from tollbar.analysis import Judgement
 from tollbar.cli import measuring
-from tollbar.cli.layouts import For, RunsFolder, Seed
-from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, read_share, show_answer
+from tollbar.cli.layouts import (
+    DEFAULT_LAYOUT,
+    For,
+    Layout,
+    RunsFolder,
+    Seed,
+    command_line,
+    read_seconds,
+    read_share,
+    show_answer,
+)
 from tollbar.core.errors import ExitStatus, TollbarError
-from tollbar.core.stats import FEWEST_BLOCKS
+from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.decide import upgrade as upgrading
 from tollbar.decide.upgrade import Kind, Thing
 from tollbar.decide.upgrade.words import upgrade_answer

@@ -10,7 +10,8 @@ from pathlib import Path
 from tollbar import study
 from tollbar.catalog import families, libraries
 from tollbar.catalog.families import Standing
-from tollbar.cli.options import AsJson, Libraries, make_plan
+from tollbar.cli.layouts import AsJson, Libraries
+from tollbar.cli.options import make_plan
 from tollbar.core import wire
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.core.files import full_path
