@@ -28,6 +28,7 @@ DRAWN = [
     "services/services-ciphers",
     "services/services-signatures",
     "kerberos-and-ntlm/kerberos-and-ntlm",
+    "kerberos-and-ntlm-users/kerberos-and-ntlm-users",
     "encrypted-columns/encrypted-columns-phases",
     "tls-certificates/tls-certificates",
 ]
