@@ -22,6 +22,7 @@ from tollbar.core.errors import TollbarError, unknown
 from tollbar.core.patterns import is_like
 from tollbar.core.records import CONTRACT, Outcome
 from tollbar.core.runner import ask, engine
+from tollbar.core.wire import check_depth
 
 OF_EVERY_FAMILY = ("aws-lc", "rustcrypto", "spin")
 """Kinds of provider in the engine, without those of one family."""
@@ -40,6 +41,8 @@ FOLDERS = ("/usr/local/lib*", "/usr/local/ssl/lib*", "/usr/local/openssl*/lib*",
 EXAMPLES = {"libcrypto": "libcrypto:/usr/local/lib/libcrypto.so.3", "runner": "runner:./mine"}
 # Listing is one process, but a library or a virtual machine may start slowly from a cold disk.
 LIST_LIMIT_S = 30.0
+# A name is a cell of a table, and a run keeps the receipt.
+MOST_OF_NAME, MOST_DEPTH = 200, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +288,14 @@ def open_provider(spec: str) -> Provider | Broken:
     name = record.receipt.get("name") or record.receipt.get("provider")
     if not name:
         return Broken(spec, path, "a runner that cannot say its provider's version measures nothing")
+    if not isinstance(name, str) or len(name) > MOST_OF_NAME:
+        return Broken(spec, path, f"its name must be a text of at most {MOST_OF_NAME} letters, for example `mine 1.0`")
+    try:
+        check_depth(record.receipt, MOST_DEPTH)
+    except ValueError as error:
+        return Broken(spec, path, f"its receipt is {error}")
     offers: dict[str, list[str]] = {}
     for offer in record.offers:
-        offers.setdefault(offer["family"], []).append(offer["choice"])
+        offers.setdefault(offer.family, []).append(offer.choice)
     path = record.receipt.get("path", path) if kind == "libcrypto" else path
-    return replace(provider, name=str(name), path=path, receipt={**record.receipt, "offers": offers})
+    return replace(provider, name=name, path=path, receipt={**record.receipt, "offers": offers})

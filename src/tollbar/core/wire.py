@@ -166,6 +166,15 @@ def read_json(text: str, most_values: int) -> Any:
         raise ValueError("nested too deeply") from error
 
 
+def check_depth(said: object, most: int) -> None:
+    """Raise ValueError for a document that is nested more deeply than this."""
+    if most == 0:
+        raise ValueError("nested too deeply")
+    inner = said.values() if isinstance(said, dict) else said if isinstance(said, list) else ()
+    for one in inner:
+        check_depth(one, most - 1)
+
+
 def check_characters(said: object, where: str, key: str = "", *, most: int | None = None) -> None:
     """Raise TollbarError for characters that control a terminal or reverse text; values may contain newlines.
 

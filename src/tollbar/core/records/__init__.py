@@ -6,6 +6,7 @@ Measuring writes them, results store them, judging reads them. They import nothi
 from tollbar.core.records.chunks import Chunk, Chunks, Observations
 from tollbar.core.records.contract import (
     CONTRACT,
+    MOST_OF_REASON,
     ChunkRecord,
     Made,
     Observed,
@@ -22,6 +23,7 @@ from tollbar.core.records.trial import CLIENT, RUNNER, Proven, SetAside, Trial, 
 __all__ = [
     "CLIENT",
     "CONTRACT",
+    "MOST_OF_REASON",
     "RUNNER",
     "Chunk",
     "ChunkRecord",

@@ -5,17 +5,62 @@ Unknown fields are ignored, because runners are developed independently.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, model_validator
 
-from tollbar.core.records.load import MOST, Requested, Totals
+from tollbar.core.records.load import MOST, Number, Requested, Totals
 
 CONTRACT = 2
 """Version of the runner contract in which tasks are written."""
+
+MOST_OF_REASON = 16 << 10
+"""Limit of a reason in letters, because a run with a longer text than a reader accepts could not be read again."""
+MOST_OF_RECEIPT = 64 << 10
+"""Limit of a receipt in letters of JSON: `run.json` has one for each provider."""
+MOST_OF_WORDS = 32 << 10
+"""Limit of a proof's accepted, refused or untried inputs, in letters of JSON. A cell has a proof for each known
+answer, and a run keeps them in one text."""
+# Longer than any key.
+_MOST_OF_KEY = 256 << 10
+# The fastest operations take some five instructions, a nanosecond.
+_LEAST_OPERATION_NS = 1e-3
+
+
+def _refuse_more(said: object, most: int) -> None:
+    try:
+        letters = len(json.dumps(said))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if letters > most:
+        raise ValueError(f"has {letters:,} letters; the limit is {most:,}")
+
+
+def _receipt(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    _refuse_more(said, MOST_OF_RECEIPT)
+    return said
+
+
+def _words(said: tuple[str, ...]) -> tuple[str, ...]:
+    _refuse_more(said, MOST_OF_WORDS)
+    return said
+
+
+def _operation(ns: float) -> float:
+    if 0 < ns < _LEAST_OPERATION_NS:
+        raise ValueError(f"must be 0 or at least {_LEAST_OPERATION_NS:g}")
+    return ns
+
+
+Reason = Annotated[str, AfterValidator(lambda said: said[:MOST_OF_REASON])]
+Receipt = Annotated[Mapping[str, Any], AfterValidator(_receipt)]
+# Pydantic keeps an error of a kB and more for each wrong item, unless it stops at the first.
+Words = Annotated[tuple[str, ...], FailFast(), AfterValidator(_words)]
+KeyText = Annotated[str, Field(max_length=_MOST_OF_KEY)]
 
 
 class Outcome(StrEnum):
@@ -31,10 +76,10 @@ class Made(BaseModel):
     """A randomised signature, for another implementation to verify."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
-    of: str
+    of: KeyText
     """Signed message, as text."""
-    signature_hex: str
-    public_key_der_hex: str
+    signature_hex: KeyText
+    public_key_der_hex: KeyText
     """Public key as SubjectPublicKeyInfo."""
 
 
@@ -42,12 +87,20 @@ class Proof(BaseModel):
     """Evidence that an operation is correct: accepted correct inputs and refused wrong ones."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
-    answer: str | None = None
-    accepted: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    not_tried: tuple[str, ...] = ()
+    answer: KeyText | None = None
+    accepted: Words = ()
+    refused: Words = ()
+    not_tried: Words = ()
     """Refusals that could not be tested, each with the reason."""
     made: Made | None = None
+
+
+class ListedChoice(BaseModel):
+    """Choice that a runner can perform."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+    family: str
+    choice: str
 
 
 class Record(BaseModel):
@@ -55,9 +108,9 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
     outcome: Outcome
-    reason: str | None = None
-    receipt: Mapping[str, Any] = {}
-    offers: tuple[Mapping[str, str], ...] = ()
+    reason: Reason | None = None
+    receipt: Receipt = {}
+    offers: Annotated[tuple[ListedChoice, ...], FailFast()] = ()
     proof: Proof | None = None
     load: Totals | None = None
 
@@ -79,9 +132,9 @@ class Ready(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
     provider: str = Field(min_length=1)
     """Version line of the provider; a runner without one is not measured."""
-    operation_ns: float = 0.0
+    operation_ns: Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False), AfterValidator(_operation)] = 0.0
     """CPU time of one operation in the warm-up; 0 if not reported."""
-    memory_bytes: int = 0
+    memory_bytes: Number = 0
     """Growth of memory during the first operation."""
     slices: bool = False
     """True if the runner can slice its chunks."""
@@ -91,10 +144,10 @@ class ThreadRecord(BaseModel):
     """Work of one of several threads in a chunk during which all were busy."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
-    operations: int = Field(ge=1)
-    cpu_ns: int = Field(ge=0)
-    wall_ns: int = Field(ge=1)
-    run_queue_wait_ns: int = Field(default=0, ge=0)
+    operations: int = Field(ge=1, le=MOST)
+    cpu_ns: int = Field(ge=0, le=MOST)
+    wall_ns: int = Field(ge=1, le=MOST)
+    run_queue_wait_ns: int = Field(default=0, ge=0, le=MOST)
     """Time in which the thread was runnable and others had its core."""
 
 
@@ -113,15 +166,15 @@ class Observed(Requested):
     """Observations of a chunk in addition to its cost; a family's own metrics are extra fields."""
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
-    background_ns: int = Field(default=0, ge=0)
+    background_ns: int = Field(default=0, ge=0, le=MOST)
     """CPU time of a collector or a compiler since the last chunk, part of `cpu_ns`."""
     ticks: bool = False
     """True if a process of the server ended in the chunk, so that its cost is known to a clock tick only."""
-    threads: tuple[ThreadRecord, ...] = ()
+    threads: Annotated[tuple[ThreadRecord, ...], FailFast()] = ()
     """Accounts of the requested threads, whose sums are the chunk's."""
-    slices: tuple[SliceRecord, ...] = ()
+    slices: Annotated[tuple[SliceRecord, ...], FailFast()] = ()
     """Slices, whose sums are the chunk's; empty if it has none."""
-    left_over_ns: int = Field(default=0, ge=0)
+    left_over_ns: int = Field(default=0, ge=0, le=MOST)
     """CPU time of the process, from request to answer, outside these threads."""
     unsettled: bool = False
     """True if the server was still working long after the last request, so that its cost is incomplete."""

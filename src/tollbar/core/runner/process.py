@@ -146,8 +146,7 @@ class Process:
         """Return its next line. Raises Ended if none comes within `limit_s` seconds."""
         deadline = time.monotonic() + limit_s
         while b"\n" not in self._heard:
-            if len(self._heard) > MOST_BYTES:
-                raise Ended(f"answered more than {MOST_BYTES // 1024**2} MiB")
+            self._refuse_more()
             if not self._has_output():
                 raise Ended(self._how_it_ended(max(0.0, deadline - time.monotonic())))
             left_s = deadline - time.monotonic()
@@ -157,9 +156,9 @@ class Process:
         return self._next_line()
 
     def answers_within(self, limit_s: float) -> bool:
-        """Return whether its next line, or the end of its output, comes within `limit_s` seconds."""
+        """Return whether its next line, the end of its output, or too much of it comes within `limit_s` seconds."""
         deadline = time.monotonic() + limit_s
-        while b"\n" not in self._heard and self._has_output():
+        while b"\n" not in self._heard and self._has_output() and len(self._heard) <= MOST_BYTES:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 return False
@@ -178,6 +177,7 @@ class Process:
         """
         deadline = time.monotonic() + limit_s
         while self._has_output():
+            self._refuse_more()
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise Ended(f"it did not end within {limit_s:.0f} s of its last line", timed_out=True)
@@ -211,6 +211,10 @@ class Process:
         line, _, rest = self._heard.partition(b"\n")
         self._heard[:] = rest
         return bytes(line)
+
+    def _refuse_more(self) -> None:
+        if len(self._heard) > MOST_BYTES:
+            raise Ended(f"answered more than {MOST_BYTES // 1024**2} MiB")
 
     def _has_output(self) -> bool:
         return any(key.data is self._heard for key in self._selector.get_map().values())

@@ -25,7 +25,16 @@ from tollbar.catalog.servers import NotStarted, Server
 from tollbar.core import machine
 from tollbar.core.errors import TollbarError
 from tollbar.core.metrics import BACKGROUND
-from tollbar.core.records import RUNNER, ChunkRecord, LoadRecord, Observations, Outcome, Proven, Record
+from tollbar.core.records import (
+    MOST_OF_REASON,
+    RUNNER,
+    ChunkRecord,
+    LoadRecord,
+    Observations,
+    Outcome,
+    Proven,
+    Record,
+)
 from tollbar.core.runner import ask
 from tollbar.core.runner.confined import Account
 from tollbar.lab.servers.sandbox import Sandbox
@@ -46,7 +55,7 @@ LEFT_OVER, LEFT_OVER_NS = 0.1, 2e5
 
 def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:
     """Return the proof of a cell that may not be measured."""
-    return Proven(cell.study, cell.key, outcome, reason, 0, (), ())
+    return Proven(cell.study, cell.key, outcome, reason and reason[:MOST_OF_REASON], 0, (), ())
 
 
 @dataclass(frozen=True, slots=True)
