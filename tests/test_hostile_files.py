@@ -192,16 +192,48 @@ RECORDINGS: Mapping[str, tuple[int, Callable[[], bytes]]] = {
         2,
         lambda: _recording(_posted(b"", headers=_joined(b'{"name": "a-token", "value": "NUMBER"}', 1_000_000))),
     ),
-    "empty headers": (0, lambda: _recording(_posted(b"", headers=_joined(b'{"name": ""}', 4_000_000)))),
+    "empty headers": (2, lambda: _recording(_posted(b"", headers=_joined(b'{"name": ""}', 4_000_000)))),
     "a nested value": (2, lambda: b'{"log": {"x": ' + b"[" * 60_000_000),
     "a nested body": (0, lambda: _recording(_posted(b"[" * 4_000 + b"]" * 4_000, JSON))),
     "a long body": (0, lambda: _recording(_posted(b"a" * 60_000_000))),
     "a long path": (2, lambda: _recording(_posted(b"", path=b"a" * 60_000_000))),
     "parts of paths": (0, lambda: _recording(*[_posted(b"", path="/ä".encode() * 1_400)] * 14_000)),
-    "many fields": (2, lambda: _recording(_posted(_joined(b"tokenNUMBER=NUMBER", 3_000, b"&")))),
+    "many fields": (0, lambda: _recording(*[_posted(b"&" * 65_000)] * 64)),
+    "many parameters": (2, lambda: _recording(*[_posted(b"", path=b"?" + b"&" * 9_000)] * 5_000)),
+    "many cookies": (
+        2,
+        lambda: _recording(
+            _posted(b"", headers=b'{"name": "cookie", "value": "%b"}' % _joined(b"a=NUMBER", 3_000_000, b";"))
+        ),
+    ),
+    "many secrets": (
+        2,
+        lambda: _recording(*(_posted(_joined(b"tokenNUMBER=%dNUMBER" % one, 900, b"&")) for one in range(2))),
+    ),
     "beginnings of fields": (0, lambda: _recording(*[_answered(b"<input " * 120_000)] * 64)),
     "fields without an end": (0, lambda: _recording(*[_answered(b"<input name='" * 70_000)] * 64)),
     "words of a field": (0, lambda: _recording(*[_answered(b"<input " + b"name " * 200_000)] * 64)),
+    "secrets that begin alike": (
+        2,
+        lambda: _recording(
+            _posted(_joined(b"token=aNUMBER", 900, b"&")),
+            *[_posted(b"&".join([b"x=" + b"a" * 9_000] * 7))] * 60,
+        ),
+    ),
+    "secrets of special letters": (
+        2,
+        lambda: _recording(_posted(_joined(b"token=NUMBER" + "ä".encode() * 20, 900, b"&"))),
+    ),
+    "secrets in secrets": (
+        2,
+        lambda: _recording(_posted(b"&".join(b"token=" + b"a" * size for size in range(4, 300)))),
+    ),
+    "long texts": (
+        2,
+        lambda: _recording(
+            _posted(b"token=abcdef", headers=b'{"name": "accept", "value": "%b"}' % (b"a" * 30_000_000))
+        ),
+    ),
     "secrets of answers": (
         0,
         lambda: _recording(

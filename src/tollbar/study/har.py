@@ -10,9 +10,10 @@ import codecs
 from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from tollbar.core.errors import TollbarError
 from tollbar.core.files import read_bytes
@@ -21,6 +22,8 @@ MOST_BYTES = 64 * 1024 * 1024
 """Size limit of a recording: some hundred pages with their images."""
 MOST_LETTERS = 1024 * 1024
 """Limit of a text: the load client looks for captures in as much of an answer."""
+MOST_PAIRS = 1000
+"""Limit of the headers and of the fields of a request or an answer: each takes some 200 bytes of memory."""
 
 _NO_TEXT = Raw(b'""')
 
@@ -32,10 +35,13 @@ class Pair(Struct, gc=False):
     value: str = ""
 
 
+Pairs = Annotated[list[Pair], Meta(max_length=MOST_PAIRS)]
+
+
 class PostData(Struct, rename="camel"):
     mime_type: str | None = None
     text: Raw = _NO_TEXT
-    params: list[Pair] | None = None
+    params: Pairs | None = None
 
     @property
     def body(self) -> str:
@@ -46,7 +52,7 @@ class PostData(Struct, rename="camel"):
 class Request(Struct, rename="camel"):
     method: str
     url: str
-    headers: list[Pair] = []
+    headers: Pairs = []
     post_data: PostData | None = None
 
 
@@ -69,7 +75,7 @@ class Content(Struct, rename="camel"):
 
 class Response(Struct):
     status: int
-    headers: list[Pair] = []
+    headers: Pairs = []
     content: Content = msgspec.field(default_factory=Content)
 
 

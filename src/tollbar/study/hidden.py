@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,7 +17,10 @@ LEAST_CAPTURED = 8
 """Letters of a value without a secret's name that is captured: a shorter one is in an answer by chance."""
 MOST_SECRETS = 1000
 MOST_LETTERS = 200_000
-"""Limit of all secrets together, because each is looked for in each text."""
+"""Limit of the letters of all secrets together. One that has several spellings counts for ten, because its expression
+takes as long to compile."""
+MOST_SEARCHED = 5_000_000
+"""Limit of the letters in which secrets are looked for, each of which takes up to a microsecond."""
 
 _LONGEST_NAME = 40
 
@@ -61,6 +64,10 @@ class Hidden:
             return (text.value,)
         return {self._ordered[found.lastindex - 1] for found in self._pattern.finditer(text.value) if found.lastindex}
 
+    def compile(self) -> None:
+        """Make the expression of all secrets, which cannot change afterwards. Raises RecursionError."""
+        self._pattern  # noqa: B018
+
     def replaced(self, text: Text) -> str:
         """Return a text with references in the place of its secrets."""
         if self._is_whole(text):
@@ -81,11 +88,18 @@ class Hidden:
 
     @cached_property
     def _ordered(self) -> Sequence[str]:
-        return sorted((one for one in self.secrets if len(one) >= LEAST_INSIDE), key=len, reverse=True)
+        """Secrets in the order of their groups in the pattern."""
+        return self._tree[1]
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile("|".join(f"({''.join(map(_spelled, one))})" for one in self._ordered) or r"(?!)")
+        return re.compile(self._tree[0] or r"(?!)")
+
+    @cached_property
+    def _tree(self) -> tuple[str, Sequence[str]]:
+        longest_first = sorted((one for one in self.secrets if len(one) >= LEAST_INSIDE), key=len, reverse=True)
+        found: list[str] = []
+        return "".join(_tree_of(longest_first, 0, found)), found
 
     def _free(self, name: str) -> str:
         name = "value" if self._pattern.search(name) else name
@@ -102,6 +116,9 @@ def hidden_of(requests: Sequence[RecordedRequest], known: Mapping[str, Origin], 
     """
     hidden = Hidden()
     texts = [(place, text) for place, request in enumerate(requests) for text in request.texts]
+    if sum(len(text.value) for _, text in texts) > MOST_SEARCHED:
+        what = f"has more than {MOST_SEARCHED:,} letters in its requests, in which secrets are looked for"
+        raise TollbarError(what, where=where, hint="record fewer pages")
     for text in (text for request in requests for text in request.credentials):
         hidden.secrets.setdefault(text.value, text)
     for place, text in texts:
@@ -113,9 +130,15 @@ def hidden_of(requests: Sequence[RecordedRequest], known: Mapping[str, Origin], 
     for value in _brought_inside([text.value for _, text in texts], known):
         hidden.secrets.setdefault(value, Text(known[value].name, value, "value of an answer", is_secret=True))
     hidden.secrets.pop("", None)
-    if len(hidden.secrets) > MOST_SECRETS or sum(map(len, hidden.secrets)) > MOST_LETTERS:
+    letters = sum(1 if _is_simple(letter) else 10 for one in hidden.secrets for letter in one)
+    if len(hidden.secrets) > MOST_SECRETS or letters > MOST_LETTERS:
         what = f"has more than {MOST_SECRETS:,} secrets, or more than {MOST_LETTERS:,} letters of them"
         raise TollbarError(what, where=where, hint="record fewer pages")
+    try:
+        hidden.compile()
+    except RecursionError as error:
+        what = "has hundreds of secrets that each begin with the one before"
+        raise TollbarError(what, where=where, hint="record fewer pages") from error
     first: dict[str, int] = {}
     for place, text in texts:
         for value in hidden.values_in(text):
@@ -145,9 +168,39 @@ def _plain(text: str) -> str:
     return text.replace("${", "$${")
 
 
+def _tree_of(secrets: Sequence[str], at: int, found: list[str]) -> Iterator[str]:
+    """Yield the parts of an expression for these secrets, which have their first `at` letters in common.
+
+    Secrets with the same beginning share it, because an alternative for each of a thousand would be tried at each
+    letter of a text. An empty group marks the end of each, which is added to `found`.
+    """
+    begun = at
+    first, last = min(secrets, default=""), max(secrets, default="")
+    while first[at : at + 1] == last[at : at + 1] != "":
+        at += 1
+    yield from map(_spelled, first[begun:at])
+    branches: dict[str, list[str]] = {}
+    for secret in secrets:
+        branches.setdefault(secret[at : at + 1], []).append(secret)
+    for number, (letter, members) in enumerate(branches.items()):
+        if len(branches) > 1:
+            yield "|" if number else "(?:"
+        if letter:
+            yield from _tree_of(members, at, found)
+        else:
+            found += members
+            yield "()"
+    if len(branches) > 1:
+        yield ")"
+
+
+def _is_simple(letter: str) -> bool:
+    return letter.isascii() and letter.isalnum()
+
+
 def _spelled(letter: str) -> str:
     """Return the expression of a letter as it is, in a URL, in a form, and in JSON."""
-    if letter.isascii() and letter.isalnum():
+    if _is_simple(letter):
         return letter
     # Encoded once, or more often in the address of a page to go on to.
     percent = "".join(f"%(?:25)*(?i:{byte:02X})" for byte in letter.encode("utf-8", "replace"))

@@ -39,7 +39,7 @@ from tollbar.study.scenario_file import ScenarioFile
 MOST_ROWS = 8
 """Steps up to which each has a row of its own; more take long to measure."""
 CHALLENGES = "answer 401, because the load client signs in by itself"
-UNFIT = "request or body that a scenario cannot contain, for example with more than 10,000 letters in a text"
+UNFIT = "request or body that a scenario cannot contain, for example with more than 10,000 letters or 1,000 fields"
 HINT = "record a visit, and save it with its content, for example by “Save all as HAR with content”"
 
 
@@ -85,7 +85,7 @@ def _of_one_site(found: Sequence[har.Entry], left_out: Counter[str]) -> tuple[st
     """Return the site of the first page, and the entries that are requests for its pages and data."""
     answered = []
     for entry in found:
-        if len(entry.request.url) > wire.MOST_OF_TEXT:
+        if len(entry.request.url) > wire.MOST_OF_TEXT or entry.request.url.count("&") > har.MOST_PAIRS:
             left_out[UNFIT] += 1
             continue
         place = place_of(entry.request.url)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 from tollbar.core import wire
 from tollbar.core.wire import MOST_OF_TEXT
-from tollbar.study.har import Entry, Pair
+from tollbar.study.har import MOST_PAIRS, Entry, Pair
 from tollbar.study.scenario import SECRET
 
 MOST_LEAVES = 1000
@@ -172,7 +172,7 @@ def _take_header(request: RecordedRequest, header: Pair, cookies: Set[str]) -> N
     if name in ("authorization", "proxy-authorization"):
         _take_authorization(request, header.name, value)
     elif name == "cookie":
-        for one in value.split(";"):
+        for one in value.split(";", MOST_PAIRS)[:MOST_PAIRS]:
             cookie, _, secret = one.strip().partition("=")
             if secret and cookie not in cookies:
                 request.cookies.append(Text(cookie, secret, "cookie", is_secret=True))
@@ -208,7 +208,8 @@ def _take_body(request: RecordedRequest, entry: Entry, passwords: Set[str]) -> N
     assert data is not None
     kind = (data.mime_type or "").partition(";")[0].strip().lower()
     body = data.body
-    if kind == "application/x-www-form-urlencoded" and len(body) <= MOST_OF_BODY:
+    is_form = kind == "application/x-www-form-urlencoded"
+    if is_form and len(body) <= MOST_OF_BODY and body.count("&") <= MOST_PAIRS:
         pairs = (
             parse_qsl(body, keep_blank_values=True) if body else [(one.name, one.value) for one in data.params or ()]
         )
@@ -216,7 +217,7 @@ def _take_body(request: RecordedRequest, entry: Entry, passwords: Set[str]) -> N
     elif body and "json" in kind and len(body) <= MOST_OF_TEXT:
         try:
             request.document = wire.read_json(body, MOST_OF_TEXT)
-            _check_depth(request.document, MOST_DEPTH)
+            wire.check_depth(request.document, MOST_DEPTH)
             request.has_document = True
             request.headers.append(Text("Content-Type", kind, "header"))
         except ValueError:
@@ -232,14 +233,6 @@ def _fields_of(pairs: Sequence[tuple[str, str]], kind: str, passwords: Set[str] 
         is_user = has_password and bool(_USER.search(name))
         is_secret = is_user or name in passwords or _is_secret(name, value)
         yield Text(name, value, kind, is_secret=bool(value) and is_secret)
-
-
-def _check_depth(value: object, left: int) -> None:
-    if left == 0:
-        raise ValueError("nested too deeply")
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for one in inner:
-        _check_depth(one, left - 1)
 
 
 def scalar(value: object) -> str | None:
@@ -287,7 +280,7 @@ def answer_of(entry: Entry, place: int) -> RecordedAnswer:
     for header in entry.response.headers:
         if header.name.lower() == "set-cookie":
             # Firefox joins several by newlines.
-            for line in header.value.split("\n"):
+            for line in header.value.split("\n", MOST_PAIRS)[:MOST_PAIRS]:
                 name, _, value = (part.strip() for part in line.partition(";")[0].partition("="))
                 cookies.add(name)
                 found.append((value, name, {"cookie": name}, True))
@@ -324,7 +317,7 @@ def _inputs(page: str) -> Iterator[tuple[str, str, str]]:
 def _values_of_json(text: str) -> Iterator[tuple[str, str, Mapping[str, str], bool]]:
     try:
         document = wire.read_json(text, MOST_JSON)
-        _check_depth(document, MOST_DEPTH)
+        wire.check_depth(document, MOST_DEPTH)
     except ValueError:
         return
     for _, (value, pointer) in zip(range(MOST_LEAVES), _pointers(document, ""), strict=False):
