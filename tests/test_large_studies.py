@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import resource
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from bench.figures import TOLLBAR
 
 from tollbar import study
+from tollbar.catalog.families import Standing
 from tollbar.core.errors import TollbarError
-from tollbar.study import plan
+from tollbar.study import Coordinates, plan
+from tollbar.study.plan import pairs
 
 CELLS = 20_000
 # This plan takes some five seconds of CPU time; in quadratic time it takes minutes.
@@ -83,7 +87,63 @@ memory = [{", ".join(f'"{kibibytes} KiB"' for kibibytes in range(512, 612))}]
 """
 
 
+ALL_PAIRS = f"""
+question  = "?"
+family    = "password-hash"
+choices   = ["argon2id", "pbkdf2-sha-256"]
+providers = ["rustcrypto"]
+[vary]
+op         = ["hash"]
+passes     = {[*range(1, 41)]}
+lanes      = {[*range(1, 33)]}
+memory     = ["1 MiB"]
+iterations = {[*range(1, 1001)]}
+[[claim]]
+says   = "Every cell of one is compared with every cell of the other."
+of     = {{ choice = "pbkdf2-sha-256" }}
+over   = {{ choice = "argon2id" }}
+metric = "cost"
+ratio  = 2
+"""
+
+
+def test_pairs_without_end_are_refused_before_they_are_made() -> None:
+    one = study.read("pairs", ALL_PAIRS, where="pairs")
+    cells = plan.make([one], seed=1).cells
+    assert 40 * 32 + 1000 == len(cells)
+    with pytest.raises(TollbarError, match=r"compare 1,280,000 pairs of 2,280 cells; the limit is 5,560"):
+        next(pairs.claimed(one.claims[0], cells))
+    few = [cell for cell in cells if cell.coordinates.get("iterations", 1) == 1]
+    assert 1280 == len([*pairs.claimed(one.claims[0], few)])
+
+
+class Placed(NamedTuple):
+    coordinates: Coordinates
+    standing: Standing = Standing.ACCEPTABLE
+
+
+def test_factors_are_found_in_time_linear_in_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    agree = pairs._agree
+
+    def noted(*of: Any) -> bool:
+        compared.append(of)
+        return agree(*of)
+
+    monkeypatch.setattr(pairs, "_agree", noted)
+    cells = [Placed({"a": a, "b": b, "bytes": size}) for size in range(500) for a in (0, 1) for b in (0, 1)]
+    one = replace(
+        study.read("x", SIZES.format(sizes='"1 B"', baseline='"md5"', claim=""), where="x"),
+        factors={"a": (0, 1), "b": (0, 1)},
+    )
+    groups = pairs.factored(one, cells)
+    assert [[(0, 0), (1, 0), (0, 1), (1, 1)]] * 500 == [
+        [(cell.coordinates["a"], cell.coordinates["b"]) for cell in group] for group in groups
+    ]
+    assert 3 * 500 == len(compared)
+
+
 def test_combinations_without_end_are_refused_before_they_are_made() -> None:
     """Three settings of 200, 64 and 100 values make more than a million cells."""
-    with pytest.raises(TollbarError, match="more than 100,000 combinations"):
+    with pytest.raises(TollbarError, match="more than 45,000 combinations"):
         plan.make([study.read("wide", WIDE, where="wide.toml")], seed=1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.verdicts import Toll
-from tollbar.catalog.families import Family
+from tollbar.catalog.families import Family, Value
 from tollbar.core.intervals import Interval
 from tollbar.results import Row
 
@@ -52,14 +53,20 @@ def _lines(ledger: Ledger, name: str, without: dict[str, object]) -> Iterator[tu
     The cells of a line differ from the cell only in the values of `without`, and from each other only in the setting.
     """
     rows = [row for row in ledger.rows if ledger.why_unmeasured(row) is None]
+    cached = [row for row in rows if name in row.coordinates]
+    # Cells with the cache by their values of the names of a cell without it: few cells have other names than the rest.
+    by_names: dict[tuple[str, ...], dict[tuple[Value | None, ...], list[Row]]] = {}
     for row in rows:
         if any(row.coordinates.get(other) != value for other, value in without.items()):
             continue
+        names = tuple(other for other in row.coordinates if other not in without)
+        if names not in by_names:
+            by_names[names] = defaultdict(list)
+            for one in cached:
+                by_names[names][tuple(one.coordinates.get(other) for other in names)].append(one)
         lines: dict[frozenset[tuple[str, object]], list[Row]] = {}
-        for one in rows:
-            alike = all(one.coordinates.get(n) == v for n, v in row.coordinates.items() if n not in without)
-            if name in one.coordinates and alike:
-                own = frozenset((n, v) for n, v in one.coordinates.items() if n not in row.coordinates and n != name)
-                lines.setdefault(own, []).append(one)
+        for one in by_names[names].get(tuple(row.coordinates[other] for other in names), ()):
+            own = frozenset((n, v) for n, v in one.coordinates.items() if n not in row.coordinates and n != name)
+            lines.setdefault(own, []).append(one)
         ordered = (sorted(line, key=lambda one: float(one.coordinates[name])) for line in lines.values())
         yield from ((row, tuple(line)) for line in ordered if len(line) > 1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
+from operator import and_
 
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.verdicts import Toll, Verdict
@@ -110,14 +112,12 @@ def _where(setting: str, group: Sequence[Toll], others: Sequence[Toll]) -> Where
     # Both cells of a pair have equal coordinates except for the setting.
     own_at, others_at = ([member.row.coordinates for member in of] for of in (group, others))
     names = [n for n in own_at[0] if n != setting and all(n in at for at in (*own_at, *others_at))]
-    own = {name: tuple(dict.fromkeys(at[name] for at in own_at)) for name in names}
+    own = {name: dict.fromkeys(at[name] for at in own_at) for name in names}
+    # A bit for each other pair that has one of these values: there may be thousands of pairs for each two names.
+    shared = {name: sum(1 << place for place, at in enumerate(others_at) if at[name] in own[name]) for name in names}
     for together in (1, 2):
-        dividing = [
-            some
-            for some in combinations(names, together)
-            if not any(all(at[name] in own[name] for name in some) for at in others_at)
-        ]
+        dividing = [some for some in combinations(names, together) if not reduce(and_, (shared[name] for name in some))]
         if dividing:
             best = min(dividing, key=lambda some: sum(len(own[name]) for name in some))
-            return {name: own[name] for name in best}
+            return {name: tuple(own[name]) for name in best}
     return {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.verdicts import Toll, Verdict
@@ -46,7 +48,7 @@ class CrossCell:
         return self.toll.more_blocks if self.toll else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CrossTableResult:
     """Table that a study requests."""
 
@@ -66,9 +68,16 @@ class CrossTableResult:
 
     def at(self, row: Value, column: Value) -> CrossCell | None:
         """Return the cell in this place; None if none was planned."""
-        place = row, column
+        return self._by_place.get((row, column))
+
+    @cached_property
+    def _by_place(self) -> Mapping[tuple[Value, Value], CrossCell]:
         names = self.table.rows, self.table.columns
-        return next((c for c in self.cells if tuple(c.row.coordinates[name] for name in names) == place), None)
+        found: dict[tuple[Value, Value], CrossCell] = {}
+        for cell in self.cells:
+            row, column = (cell.row.coordinates[name] for name in names)
+            found.setdefault((row, column), cell)
+        return found
 
 
 def crosstables(study_run: StudyRun, ledger: Ledger) -> tuple[CrossTableResult, ...]:

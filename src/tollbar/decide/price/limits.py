@@ -22,6 +22,6 @@ MOST_OF_PROPERTY = 400
 """Limit of a text: a hundred thousand assets may have one each."""
 MOST_KEYS = 900_000
 """Limit of the keys that are read here, and of the braces around them: 50,000 assets have some 750,000."""
-MOST_RULED = 200_000
-"""Limit of the pairs of a different asset and a rule on its family: 2,000 assets and a hundred rules. Each takes some
+MOST_RULED = 150_000
+"""Limit of the pairs of a different asset and a rule on its family: 2,000 assets and 75 rules. Each takes some
 15 µs."""

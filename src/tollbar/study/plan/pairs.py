@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from tollbar.catalog.families import Standing, Value
+from tollbar.core.errors import TollbarError
 from tollbar.study import Claim, Coordinates, CrossTable, Study, matches
 
 
@@ -23,6 +24,12 @@ class Placed(Protocol):
 
 
 P = TypeVar("P", bound=Placed)
+
+MOST_PAIRS, MOST_PAIRS_OF_CELL = 1_000, 2
+"""Limit of the pairs of cells that one claim, table or set of factors may compare, and as many more for each cell.
+
+Usually each cell is compared with one. Two choices without common settings are compared in all pairs of their cells.
+"""
 
 # Choices are compared by their tolls, and comparing the costs of two operations answers no question.
 NOT_CONTRASTED = ("choice", "op")
@@ -73,9 +80,14 @@ def factored(study: Study, cells: Sequence[P]) -> list[tuple[P, ...]]:
             by_number[sum((at[name] == both[1]) << bit for bit, (name, both) in levels)].append(cell)
     whole = (1 << len(study.factors)) - 1
     groups = []
+    common = _common([cell for some in by_number.values() for cell in some], study.factors)
+    buckets = [_buckets(by_number[number], common) for number in range(whole)]
+    lasts = _buckets(by_number[whole], common)
+    _refuse_more(cells, sum(len(some.get(place, ())) * len(all_) for some in buckets for place, all_ in lasts.items()))
     for last in by_number[whole]:
         # A factor's own settings do not apply to cells without it.
-        alike = [[one for one in by_number[number] if _agree(one, last, study.factors)] for number in range(whole)]
+        place = tuple(last.coordinates[name] for name in common)
+        alike = [[one for one in some.get(place, ()) if _agree(one, last, study.factors)] for some in buckets]
         if all(len(some) == 1 for some in alike):
             groups.append((*(one for (one,) in alike), last))
     return groups
@@ -98,19 +110,34 @@ def _within(cells: Sequence[P], where: Coordinates) -> list[P]:
 
 def _alike(ofs: Sequence[P], overs: Sequence[P], named: Collection[str]) -> Iterator[tuple[P, P]]:
     """Yield every two of these that are equal in all coordinates that are not named."""
-    everywhere = [
-        name
-        for name in (ofs[0].coordinates if ofs else {})
-        if name not in named and all(name in cell.coordinates for cell in (*ofs, *overs))
-    ]
-    # Grouped by the coordinates that every cell has, so that a thousand cells are not all compared with one another.
-    buckets: dict[tuple[Value, ...], list[P]] = defaultdict(list)
-    for over in overs:
-        buckets[tuple(over.coordinates[name] for name in everywhere)].append(over)
+    common = _common((*ofs, *overs), named)
+    buckets = _buckets(overs, common)
+    _refuse_more([*ofs, *overs], sum(len(buckets.get(tuple(of.coordinates[n] for n in common), ())) for of in ofs))
     for of in ofs:
-        for over in buckets.get(tuple(of.coordinates[name] for name in everywhere), ()):
+        for over in buckets.get(tuple(of.coordinates[name] for name in common), ()):
             if all(over.coordinates.get(n, v) == v for n, v in of.coordinates.items() if n not in named):
                 yield of, over
+
+
+def _common(cells: Sequence[Placed], but: Collection[str]) -> list[str]:
+    """Return the coordinates that all of these cells have, except these."""
+    first = cells[0].coordinates if cells else {}
+    return [name for name in first if name not in but and all(name in cell.coordinates for cell in cells)]
+
+
+def _buckets(cells: Sequence[P], common: Sequence[str]) -> Mapping[tuple[Value, ...], Sequence[P]]:
+    """Return cells by their values of these, so that a thousand cells are not all compared with one another."""
+    found: dict[tuple[Value, ...], list[P]] = defaultdict(list)
+    for cell in cells:
+        found[tuple(cell.coordinates[name] for name in common)].append(cell)
+    return found
+
+
+def _refuse_more(cells: Sequence[Placed], pairs: int) -> None:
+    most = MOST_PAIRS + MOST_PAIRS_OF_CELL * len(cells)
+    if pairs > most:
+        what = f"a claim, a table or the factors compare {pairs:,} pairs of {len(cells):,} cells; the limit is {most:,}"
+        raise TollbarError(what, hint="name the values of more settings, for example in `of`, `over` and `where`")
 
 
 def matching(cells: Sequence[P], where: Coordinates) -> list[P]:
