@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from report_example import digests, judgement
 from served_example import handshakes
 from tollbar.analysis import StudyJudgement, Toll, Verdict
@@ -35,7 +37,7 @@ def test_what_stands_against_a_threat_mitigates_it_and_nothing_that_does_undercu
                 assert beaten is (name not in kept)
 
 
-def test_one_beats_another_only_in_all_that_both_were_measured_in() -> None:
+def test_one_beats_another_only_in_all_that_both_were_measured_in(monkeypatch: pytest.MonkeyPatch) -> None:
     cheap, *_, dear = Uses(handshakes()).offers
 
     def one(**ops: Offer) -> Candidate:
@@ -49,12 +51,26 @@ def test_one_beats_another_only_in_all_that_both_were_measured_in() -> None:
     assert one(read=dear).is_beaten_by(one(read=cheap, write=dear))
     wide = replace(cheap, costs=tuple(replace(cost, pair=_widened(cost.pair)) for cost in cheap.costs))
     assert not one(read=dear).is_beaten_by(one(read=wide))
+    monkeypatch.setattr("tollbar.report.sections.uses.MOST_PAIRS", 0)
+    assert not one(read=dear).is_beaten_by(one(read=cheap))
 
 
 def _widened(pair: Toll | None) -> Toll:
     assert pair is not None
     assert pair.ratio is not None
     return replace(pair, ratio=replace(pair.ratio, high=1e9))
+
+
+def test_of_very_many_ways_the_cheapest_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is compared with each: a stranger's run of 120 cells in one place took minutes."""
+    # So that none is left out because another beats it.
+    monkeypatch.setattr("tollbar.report.sections.uses.MOST_PAIRS", 0)
+    before = Uses(handshakes()).against
+    assert any(len(against.candidates) > 1 for against in before)
+    monkeypatch.setattr("tollbar.report.sections.uses.MOST_WAYS", 1)
+    after = Uses(handshakes()).against
+    first = {threat: against.candidates[0].name for against in before for threat in against.threats}
+    assert first == {threat: one.name for of in after for one in of.candidates for threat in of.threats}
 
 
 def test_what_nothing_mitigates_is_said_to_be_so() -> None:

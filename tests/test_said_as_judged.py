@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from dataclasses import replace
 from math import inf
 
@@ -107,13 +108,17 @@ def test_a_free_baseline_that_costs_more_has_not_the_least_cost(monkeypatch: pyt
     assert "highest" not in said
 
 
-def test_two_cells_that_no_toll_compares_are_compared_by_the_judge() -> None:
+def test_two_cells_that_no_toll_compares_are_compared_by_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     judged = choices("sha-256", "sha3-256", "blake3")
     rows = {one.choice: one for one in judged.rows}
     found = Compared(judged).of(rows["sha3-256"], rows["blake3"])
     assert found is not None
     assert Verdict.COSTS is found.verdict
     assert Verdict.SAVES is (Compared(judged).of(rows["blake3"], rows["sha3-256"]) or found).verdict
+    monkeypatch.setattr(sys.modules[Compared.__module__], "MOST_MADE", 1)
+    pairs = Compared(judged)
+    assert found == pairs.of(rows["sha3-256"], rows["blake3"]) == pairs.of(rows["sha3-256"], rows["blake3"])
+    assert pairs.of(rows["blake3"], rows["sha3-256"]) is None
     # Without the trials nothing can be compared.
     assert Compared(replace(judged, compare=None)).of(rows["sha3-256"], rows["blake3"]) is None
 

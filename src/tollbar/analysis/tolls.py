@@ -42,11 +42,20 @@ def _without_baseline(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coo
     return None if its is None else f"its baseline was not measured: {its}"
 
 
+MOST_MADE = 1_000
+"""Limit of the comparisons that are computed on request, each in a millisecond: ten times those of the set
+`sources`."""
+
+
 class Compared:
-    """Comparisons of any two cells of a study: taken from the part of it that has them, or computed on request."""
+    """Comparisons of any two cells of a study: taken from the part of it that has them, or computed on request.
+
+    After `MOST_MADE` none is computed any more, and pairs without one count as not compared.
+    """
 
     def __init__(self, study: StudyJudgement) -> None:
         self._terms, self._noise, self._compare = Terms.of(study.study), study.noise, study.compare
+        self._made = 0
         cells = (cell for result in study.tables if result.table.metric is None for cell in result.cells)
         members = (member for contrast in study.contrasts for member in contrast.members)
         judged = [*members, *(cell.toll for cell in cells if cell.toll), *study.tolls]
@@ -65,8 +74,9 @@ class Compared:
         and a verdict that it does not support becomes unclear.
         """
         key = row.key, against.key
-        if key not in self._found and self._compare is not None:
+        if key not in self._found and self._compare is not None and self._made < MOST_MADE:
             self._found[key] = self._with_noise(self._compare(row, against))
+            self._made += 1
         toll = self._found.get(key)
         return None if toll is None or toll.ratio is None else one_of(among, toll, self._terms)
 

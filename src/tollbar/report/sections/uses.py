@@ -26,6 +26,10 @@ USES = "Which choice for what"
 # More names than this in one sentence hide the answer: then the first few and the last represent the rest.
 MOST_NAMES = 4
 MOST_CANDIDATES = 3
+# A way has a cell in each place. A stranger's run may have hundreds in one, and all of them are compared in pairs.
+MOST_PAIRS = 1000
+# Each is compared with each.
+MOST_WAYS = 60
 NOT_COMPARED = "not all were compared"
 
 
@@ -103,10 +107,13 @@ class Candidate:
     def is_beaten_by(self, other: Candidate) -> bool:
         """Return whether another costs no more in every place where this one was measured, and surely less in one.
 
-        The two are compared in one place at a time: on one server and library, by one operation.
+        The two are compared in one place at a time: on one server and library, by one operation. With more pairs of
+        their cells than `MOST_PAIRS`, neither is said to beat the other.
         """
         mine, theirs = self._by_place, other._by_place
         if not mine.keys() <= theirs.keys():
+            return False
+        if sum(len(costs) * len(theirs[place]) for place, costs in mine.items()) > MOST_PAIRS:
             return False
         both = [(own, rival) for place, costs in mine.items() for own in costs for rival in theirs[place]]
         no_more = all(rival.value <= own.value for own, rival in both)
@@ -210,11 +217,15 @@ class Uses:
         good = [way for way in self.ways.values() if all(offer.is_good for offer in way)]
         done = [Candidate(way, self.mitigation(way, threat).degree) for way in good]
         for degree in (Degree.YES, Degree.PARTLY):
-            alike = [one for one in done if one.degree is degree]
+            # Only a way of less cost beats another, so that the cheapest decide.
+            alike = sorted((one for one in done if one.degree is degree), key=_most_of)[:MOST_WAYS]
             if alike:
-                best = [one for one in alike if not any(one.is_beaten_by(other) for other in alike)]
-                return tuple(sorted(best, key=lambda one: max(cost.value for cost in one.costs.values())))
+                return tuple(one for one in alike if not any(one.is_beaten_by(other) for other in alike))
         return ()
+
+
+def _most_of(one: Candidate) -> float:
+    return max(cost.value for cost in one.costs.values())
 
 
 @once
