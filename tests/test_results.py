@@ -130,6 +130,15 @@ def test_a_run_of_more_studies_than_are_read_is_not_begun(planned: Plan, tmp_pat
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_run_of_more_cells_than_are_read_is_not_begun(
+    planned: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tollbar.results.stored.MOST_CELLS", len(planned.cells) - 1)
+    with pytest.raises(TollbarError, match="cells; a run has at most"):
+        results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("limit", ["MOST_VALUES", "MOST_VALUES_OF_SERIES", "MOST_TRIALS"])
 def test_a_batch_beyond_what_is_read_is_not_recorded(
     planned: Plan, store: Store, limit: str, monkeypatch: pytest.MonkeyPatch

@@ -72,7 +72,7 @@ def test_the_pages_that_a_log_claims_are_not_believed(fake_runs: Path) -> None:
 NUMBERS = "with recursive m(i) as (select 1 union all select i + 1 from m where i < {}) select i from m"
 MANY_ROWS = f"create temp table n as {NUMBERS}"
 MANY = {
-    "left_out": (("fake", "{}", ""), MOST_COMBINATIONS + 1, "a run has at most 100,000"),
+    "left_out": (("fake", "{}", ""), MOST_COMBINATIONS + 1, "a run has at most 45,000"),
     "set_aside": (("fake", "c", 1, 1, 1, "", 1.0, None), 10_000, "rows of a set_aside"),
     "batch": (("fake", None, None, 1.0), 10_000, "rows of a batch"),
 }
@@ -112,6 +112,22 @@ LETTERS: Mapping[str, tuple[Sequence[str], str]] = {
         [f"update trial set load = '{json.dumps({'wall_ns': 1, 'round_trip_ns': {str(n): 1 for n in range(101)}})}'"],
         "`round_trip_ns`: Dictionary should have at most 100 items",
     ),
+    "metrics of components": (
+        [MANY_ROWS.format(1001), "insert into observation select 1, 'c' || i, 'x', '[1]' from n"],
+        "more than 1,000 metrics of components",
+    ),
+    "a component": (
+        [f"update observation set component = '{'x' * 201}' where metric = 'cpu'"],
+        "`component` of a observation is out of range",
+    ),
+    "components of all loads": (
+        [
+            "create temp table n as select value from json_each('[" + ",".join(map(str, range(60))) + "]')",
+            "update trial set load = json_object('wall_ns', 1, 'components',"
+            " (select json_group_object('c' || trial.id || '-' || value, json('{}')) from n))",
+        ],
+        "components; a run has at most 100",
+    ),
     "components of a load": (
         [f"update trial set load = '{json.dumps({'wall_ns': 1, 'components': {str(n): {} for n in range(101)}})}'"],
         "`components`: Dictionary should have at most 100 items",
@@ -122,7 +138,7 @@ LETTERS: Mapping[str, tuple[Sequence[str], str]] = {
             "insert into trial select 9000 + i, study, cell, repeat, 9000 + i, batch, 9000 + i, started_s, outcome,"
             " reason, paid_by, memory_bytes, steal_ns, machine_load, load from trial, n where trial.id = 1",
         ],
-        "trials; a run has at most 50,000",
+        "trials; a run has at most 25,000",
     ),
 }
 
@@ -139,14 +155,53 @@ def test_more_than_any_run_holds_is_not_read(fake_runs: Path, what: str) -> None
         results.read(run)
 
 
-@pytest.mark.parametrize("count", [101, 60_000])
-def test_more_coordinates_than_any_cell_has_are_not_read(fake_runs: Path, count: int) -> None:
+@pytest.mark.parametrize(
+    ("count", "words"), [(101, "a cell with 101 coordinates"), (60_000, "`coordinates` of a cell is out of range")]
+)
+def test_more_coordinates_than_any_cell_has_are_not_read(fake_runs: Path, count: int, words: str) -> None:
     """Judging a run of 60,000 coordinates took minutes."""
     run = fake_runs / "one"
     many = {"choice": "spin-1", "provider": "x", "op": "spin"} | {f"k{number}": number for number in range(3, count)}
     with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
         database.execute("update cell set coordinates = ?", (json.dumps(many),))
-    with pytest.raises(TollbarError, match=f"a cell with {count:,} coordinates"):
+    with pytest.raises(TollbarError, match=words):
+        results.read(run)
+
+
+def test_more_coordinates_than_any_study_has_are_not_read(fake_runs: Path) -> None:
+    """Each is a column of an export, in which every row has a cell."""
+    run = fake_runs / "one"
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        rows = database.execute("select position, coordinates from cell").fetchall()
+        for position, text in rows:
+            many = json.loads(text) | {f"k{position}-{number}": number for number in range(50)}
+            database.execute("update cell set coordinates = ? where position = ?", (json.dumps(many), position))
+    with pytest.raises(TollbarError, match=r"cells with 1\d\d different coordinates; a study has at most 100"):
+        results.read(run)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "words"),
+    [
+        ("stored.MOST_CELLS", 2, "3 rows of a cell; a run has at most 2"),
+        ("reading.MOST_KINDS", 1, "cells with 2 different sets of coordinates; a study has at most 1"),
+        ("reading.MOST_COORDINATES_OF_ALL", 9, r"1\d coordinates of all cells; a study has at most 9"),
+        ("reading.MOST_COMPARISONS", 2, "3 comparisons of cells with claims"),
+    ],
+)
+def test_more_comparisons_than_any_run_asks_for_are_not_made(
+    fake_runs: Path, limit: str, most: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of 20,000 cells took more than 7 s to report, and pairs of them minutes."""
+    run = fake_runs / "one"
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        database.execute(
+            "update cell set coordinates = json_set(coordinates, '$.more', 1) where position ="
+            " (select max(position) from cell)"
+        )
+    assert results.read(run).studies
+    monkeypatch.setattr(f"tollbar.results.{limit}", most)
+    with pytest.raises(TollbarError, match=words):
         results.read(run)
 
 

@@ -17,6 +17,7 @@ from tollbar.core.errors import TollbarError, printable, printable_in
 from tollbar.core.machine import NOT_STATED
 from tollbar.core.method import FIRST
 from tollbar.core.records import Chunk, LoadRecord, Outcome, SetAside, Trial
+from tollbar.core.records.load import MOST_COMPONENTS
 from tollbar.core.wire import is_plain
 from tollbar.results import stored
 from tollbar.results.database import SPACES, opened, size_of
@@ -25,6 +26,8 @@ from tollbar.results.looks import looks, reach
 from tollbar.results.observations import AFTER, BEFORE, chunks_of, refuse_odd
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.results.run_json import FORMAT_5, MOST_OF_VERSION, about, why
+from tollbar.results.stored import MOST_COORDINATES, MOST_COORDINATES_OF_ALL, MOST_KINDS
+from tollbar.study.plan import MOST_COMPARISONS
 
 
 def read(directory: Path, only: str | None = None) -> Run:
@@ -168,6 +171,7 @@ def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, 
         for metric, found in by_metric.items():
             refuse_odd(printable(metric), found)
     database.text_factory = as_printed
+    components: set[str] = set()
     trials: dict[str, dict[tuple[str, bool], list[Trial]]] = {name: defaultdict(list) for name in names}
     read = plain.execute(
         "select id, study, cell, repeat, block, batch, ord, started_s, outcome, reason, paid_by, memory_bytes,"
@@ -179,6 +183,9 @@ def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, 
             if found[0] in names:
                 trial = _trial(found, chunks_of(series.pop(number, {})))
                 trials[trial.study][trial.cell, trial.repeat].append(trial)
+                components |= trial.load.components.keys() if trial.load else set()
+    if len(components) > MOST_COMPONENTS:
+        raise ValueError(f"{len(components):,} components; a run has at most {MOST_COMPONENTS}")
     return _Tables(
         trials,
         _by_study(database, "select * from set_aside not indexed order by ord"),
@@ -211,9 +218,25 @@ def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Ma
     for cell in cells:
         if cell.choice not in asked.family.choices:
             raise ValueError(f"a cell has the choice `{cell.choice[:MOST_OF_VERSION]}`, which its family does not have")
+    _refuse_more(asked, cells)
     left_out = tables.left_out.get(asked.name, ())
     said = tuple((stored.coordinates(found["coordinates"]), found["because"]) for found in left_out)
     return StudyRun(asked, cells, said, tuple(looked), set_aside)
+
+
+def _refuse_more(asked: study.Study, cells: Sequence[Row]) -> None:
+    """Raise ValueError for more comparisons of cells than a study may ask for."""
+    kinds = {frozenset(cell.coordinates) for cell in cells}
+    names, together = len(frozenset().union(*kinds)), sum(len(cell.coordinates) for cell in cells)
+    if names > MOST_COORDINATES:
+        raise ValueError(f"cells with {names:,} different coordinates; a study has at most {MOST_COORDINATES}")
+    if len(kinds) > MOST_KINDS:
+        raise ValueError(f"cells with {len(kinds):,} different sets of coordinates; a study has at most {MOST_KINDS}")
+    if together > MOST_COORDINATES_OF_ALL:
+        raise ValueError(f"{together:,} coordinates of all cells; a study has at most {MOST_COORDINATES_OF_ALL:,}")
+    compared = len(cells) * (len(asked.claims) + len(asked.tables))
+    if compared > MOST_COMPARISONS:
+        raise ValueError(f"{compared:,} comparisons of cells with claims and tables; at most {MOST_COMPARISONS:,}")
 
 
 def _set_aside(found: sqlite3.Row) -> SetAside:

@@ -185,6 +185,9 @@ def create(
     if len(plan.studies) > MOST_STUDIES:
         what = f"{len(plan.studies):,} studies; a run has at most {MOST_STUDIES}"
         raise TollbarError(what, hint="measure them in several runs")
+    if len(plan.cells) > stored.MOST_CELLS:
+        what = f"{len(plan.cells):,} cells; a run has at most {stored.MOST_CELLS:,}"
+        raise TollbarError(what, hint="vary less at once, or measure them in several runs")
     if len(libraries) > MOST_LIBRARIES:
         what = f"{len(libraries):,} libraries; a run has at most {MOST_LIBRARIES}"
         raise TollbarError(what, where="--library", hint="measure them in several runs")

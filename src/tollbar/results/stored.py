@@ -51,6 +51,10 @@ MOST_DOCUMENT = 1 << 20
 MOST_OF_TEXT = 64 << 10
 # Limit of all texts in memory: those of the largest plan, or four bytes a letter within 300 MiB.
 MOST_LETTERS = 48 << 20
+# Names in a series: each is a column of an export, next to which every row has a cell.
+_NAMES = ("component", "metric")
+MOST_OF_NAME, MOST_NAMES = 200, 1000
+"""Limits of a name of a component or a metric, and of their pairs. A run of the set `sources` has 19."""
 _NOT_KEPT = ("observation", "event")
 # Column of an event that nothing reads.
 _UNREAD = ("what",)
@@ -62,6 +66,18 @@ _ROWS_AT_ONCE = 200
 _MOST_AS_ONE = 1 << 20
 # Three times those of any cell. Reports compare the cells of a study coordinate by coordinate.
 MOST_COORDINATES = 100
+MOST_CELLS = 2_000
+"""Limit of the cells of a run, three times those of the set `sources`; `run` begins no larger one.
+
+To judge and print this number takes 5 s.
+"""
+MOST_COORDINATES_OF_ALL, MOST_KINDS = 60_000, 100
+"""Limits of the coordinates of all cells of a study, and of the different sets of their names.
+
+Cells are compared in each coordinate. A study of all families has far fewer.
+"""
+# Each row of an export repeats them; a real one has some 300 letters.
+MOST_OF_COORDINATES = 16 << 10
 
 
 def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, int]:
@@ -80,8 +96,12 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     letters = sum(count for table, (_, count) in found.items() if table not in _NOT_KEPT)
     if letters > MOST_LETTERS:
         raise ValueError(f"{letters:,} letters of its texts; a run has at most {MOST_LETTERS:,}")
+    pairs = f"select distinct component, metric from observation not indexed limit {MOST_NAMES + 1}"
+    (names,) = database.execute(f"select count(*) from ({pairs})").fetchone()
+    if names > MOST_NAMES:
+        raise ValueError(f"more than {MOST_NAMES:,} metrics of components, the limit of a run")
     # A batch has at least one trial, and a cell is quarantined because of its trials.
-    most = dict.fromkeys(("cell", "left_out"), MOST_COMBINATIONS) | dict.fromkeys(("batch", "set_aside"), rows["trial"])
+    most = {"cell": MOST_CELLS, "left_out": MOST_COMBINATIONS, **dict.fromkeys(("batch", "set_aside"), rows["trial"])}
     for table, most_rows in most.items():
         if rows[table] > most_rows:
             raise ValueError(f"{rows[table]:,} rows of a {table}; a run has at most {most_rows:,}")
@@ -133,8 +153,16 @@ def _is_odd(column: str, kinds: str) -> str:
         if kind in kinds.split():
             is_odd += f" or {column} not between {least} and {most}"
     if "text" in kinds and column != "by_round" and column not in _UNREAD:
-        is_odd += f" or length({column}) > {MOST_DOCUMENT if column in _DOCUMENTS else MOST_OF_TEXT}"
+        is_odd += f" or length({column}) > {_most_of(column)}"
     return f"({is_odd})"
+
+
+def _most_of(column: str) -> int:
+    if column in _NAMES:
+        return MOST_OF_NAME
+    if column == "coordinates":
+        return MOST_OF_COORDINATES
+    return MOST_DOCUMENT if column in _DOCUMENTS else MOST_OF_TEXT
 
 
 def rows_of(read: sqlite3.Cursor, most: int) -> Iterator[list[Any]]:
