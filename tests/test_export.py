@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from tollbar.analysis import Judgement
 from tollbar.catalog.families import families
 from tollbar.core.errors import TollbarError
 from tollbar.report import json_forms
-from tollbar.results import free_names, write
+from tollbar.results import export, free_names, write
 from tollbar.results.export import _rows
-from tollbar.results.run import StudyRun
+from tollbar.results.run import Row, StudyRun
 
 # Possible names of a parameter: those of all families and of all columns.
 PARAMETERS = sorted(
@@ -62,6 +63,29 @@ def test_shipped_families_keep_their_names() -> None:
     columns = {*next(json_forms.cell_rows(example()))} - {*example().studies[0].rows[0].coordinates}
     assert [] == [name for name in PARAMETERS if name in columns]
     assert {"cost": "setting_cost", "bytes": "bytes"} == free_names(["cost", "bytes"], {"cost"})
+
+
+def test_a_long_reason_is_not_written_for_each_chunk() -> None:
+    judged = example()
+
+    def failed(row: Row) -> Row:
+        return replace(row, trials=tuple(replace(trial, reason="x" * 60_000) for trial in row.trials))
+
+    studies = [replace(one.study, rows=tuple(map(failed, one.study.rows))) for one in judged.studies]
+    reasons = {len(row["reason"] or "") for row in _rows(replace(judged.run, studies=tuple(studies)))}
+    assert {0, 1001} >= reasons > {0}
+
+
+def test_long_texts_of_cells_are_not_repeated_without_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    to = tmp_path / "chunks.csv"
+    export(example().run, "csv", to)
+    before = to.read_text()
+    assert before
+    monkeypatch.setattr(sys.modules[export.__module__], "MOST_REPEATED", 1000)
+    with pytest.raises(TollbarError, match=r"would repeat .*; the limit is ") as raised:
+        export(example().run, "csv", to)
+    assert "--per cell" in (raised.value.hint or "")
+    assert before == to.read_text()
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

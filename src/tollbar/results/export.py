@@ -11,11 +11,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from tollbar.core.errors import TollbarError, one_line, printable
+from tollbar.core import units
+from tollbar.core.errors import MOST_LETTERS, TollbarError, cut, one_line, printable
 from tollbar.core.files import open_at_once
 from tollbar.core.markdown import escaped
 from tollbar.core.records import Chunk, Chunks, LoadRecord, Trial
 from tollbar.results.run import Row, Run
+
+MOST_REPEATED = 256 << 20
+"""Limit of the letters that all rows repeat of their cells and trials, twice those of the largest run. A stranger's
+run may have long texts, and 300,000 chunks."""
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
 """Function that yields rows from the first to the last at each call: there may be too many to keep."""
@@ -31,6 +36,7 @@ def export(run: Run, form: str, to: Path | None) -> None:
             "`--format markdown` needs `--per cell`, because a run has too many chunks for a table",
             hint="`tollbar export RUN --per cell --format markdown`",
         )
+    _refuse_more(run)
     write(lambda: _rows(run), form, to, lambda: _rows(run, every_chunk=False))
 
 
@@ -153,6 +159,19 @@ def _rows(run: Run, *, every_chunk: bool = True) -> Iterator[dict[str, Any]]:
                     yield {**of_trial, **_of_chunk(trial, chunk)}
 
 
+def _refuse_more(run: Run) -> None:
+    """Raise TollbarError if the rows would repeat more than `MOST_REPEATED` letters."""
+    repeated = 0
+    for row in (row for one in run.studies for row in one.rows):
+        of_cell = sum(len(str(one)) for one in (*row.coordinates.values(), row.provider, row.server_version or ""))
+        repeated += sum(of_cell * len(trial.chunks) for trial in row.all_trials)
+    if repeated > MOST_REPEATED:
+        what = f"its chunks would repeat {units.show_bytes(repeated)} of the texts of their cells"
+        limit = f"the limit is {units.show_bytes(MOST_REPEATED)}"
+        hint = "`tollbar export RUN --per cell` writes each cell once"
+        raise TollbarError(f"{what}; {limit}", where=str(run.directory), hint=hint)
+
+
 def _different(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """Return only the first chunk if all chunks have the same columns, else all."""
     columns = Chunks.of(chunks)
@@ -174,6 +193,8 @@ _OF_TRIAL = ("repeat", "block", "batch", "order", "started_s", "outcome", "reaso
 
 def _of_trial(trial: Trial) -> dict[str, Any]:
     own = {name: getattr(trial, name) for name in _OF_TRIAL}
+    if trial.reason is not None:
+        own["reason"] = cut(trial.reason, MOST_LETTERS)
     return {**own, **(_of_load(trial.load) if trial.load else {})}
 
 
