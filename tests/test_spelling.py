@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from tollbar.catalog.families import Family, families
 from tollbar.catalog.families.cells import OF_A_LOAD
 from tollbar.catalog.libraries import built_in
 from tollbar.core import spelling
+from tollbar.core.errors import nearest
 from tollbar.study.values import NOT_SETTINGS
 
 PROVIDERS = ("libcrypto", "runner", *built_in(), *runners.all_platforms())
@@ -159,6 +162,27 @@ def test_a_word_that_is_not_one_name_is_not_taken_and_the_likeliest_is_first(
 def test_a_word_of_a_megabyte_is_no_name() -> None:
     assert spelling.find("a" * 1_000_000, PLACES["digest: choices"]) is None
     assert not spelling.nearest("a" * 1_000_000, PLACES["digest: choices"])
+
+
+def test_long_names_of_a_file_are_not_listed() -> None:
+    assert "known: one, two" == nearest("zzz", ["two", "one"])
+    assert nearest("zzz", [f"{number}{'x' * 190}" for number in range(20)]) is None
+
+
+def test_a_word_is_compared_with_a_limited_number_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand similar names took ten seconds."""
+    compared = []
+    matcher = difflib.SequenceMatcher
+
+    def noted(*of: Any) -> difflib.SequenceMatcher[str]:
+        compared.append(of)
+        return matcher(*of)
+
+    monkeypatch.setattr(difflib, "SequenceMatcher", noted)
+    names = [f"{number:05d}-of-mine" for number in range(5_000)]
+    assert ["00000-of-mine"] == [*spelling.nearest("00000-of-min", names)][:1]
+    assert spelling.MOST_COMPARED == len(compared)
+    assert ["04999-of-mine"] == [*spelling.nearest("04999_OF_mine", names)][:1]
 
 
 def test_loads_are_coordinates() -> None:

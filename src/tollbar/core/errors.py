@@ -115,8 +115,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     near = spelling.nearest(name, names)
     if near:
         return "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
-    # A list longer than a line or two hides the answer.
-    if names and len(names) <= 20:
+    # A list longer than a line or two hides the answer, and a stranger's file may have long names.
+    if names and len(names) <= 20 and sum(map(len, names)) <= MOST_LETTERS:
         return "known: " + ", ".join(names)
     return None
 

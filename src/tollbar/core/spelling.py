@@ -13,6 +13,8 @@ _TABLE = Path(__file__).with_name("aliases.toml")
 _SEPARATORS = re.compile(r"[-_./\s]+")
 MOST_LETTERS = 100
 """Limit of a word that is compared with names, because comparing a long one takes seconds. Every name is shorter."""
+MOST_COMPARED = 1000
+"""Limit of the names that a word is compared with. All names of a family are fewer, and each takes up to a ms."""
 _MOST_SUGGESTED = 3
 _MOST_REMEMBERED = 2**14
 
@@ -61,7 +63,7 @@ def _similar(word: str, names: Sequence[str]) -> Sequence[str]:
     """Return the names whose spelling or alias is similar, the most similar first."""
     wanted = squeezed(word)
     score: dict[str, float] = {}
-    for name in names:
+    for name in names[:MOST_COMPARED]:
         if wanted in _aliases("near").get(name, ()):
             score[name] = 1
             continue
