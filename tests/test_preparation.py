@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from component_lab import FakeServer, kept, start, work_dir_of
+from patience import PATIENCE_S
 from tollbar.catalog import servers
 from tollbar.core.records import Outcome
 from tollbar.lab.servers import configuration, prepared
@@ -122,6 +123,14 @@ def test_a_preparation_that_does_not_end_well_leaves_nothing(
     with start(at, fake.of(fake.component(prepare=fake.preparation()))):
         assert "whole" == (work_dir_of(at, "web") / "state").read_text()
     assert 2 == fake.times_prepared
+
+
+def test_the_reason_of_a_full_disk_is_not_the_last_line(at: Sandbox) -> None:
+    full = "initdb: error: could not create directory: No space left on device"
+    script = f"echo one; echo '{full}'; echo 'initdb: removing data directory'; exit 1"
+    command = Guarded(["sh", "-c", script], sandbox=at, work_dir=at.directory, log=at.directory / "log")
+    assert not command.ends_well(time.monotonic() + PATIENCE_S)
+    assert command.fault() == f"sh ended with status 1: {full}"
 
 
 def test_a_refused_preparation_is_unsupported(at: Sandbox, fake: FakeServer) -> None:

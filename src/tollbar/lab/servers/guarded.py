@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -25,6 +26,7 @@ TERM_GRACE_S = 2.0
 KILLED_S = 12.0
 # The end of a log, which has the reason of a failure.
 KEPT_LOG_BYTES = 16 * 1024
+FULL = os.strerror(errno.ENOSPC)
 # Variables passed to the embedded server: whether it counts its calls.
 KEPT = ("TOLLBAR_COUNT_CALLS",)
 # Status of the guard if a process outlived SIGKILL.
@@ -95,7 +97,7 @@ class Guarded:
         return self.process.pid
 
     def fault(self) -> str | None:
-        """Return how the program ended, with its last line; None: it runs."""
+        """Return how the program ended, with the line that has the reason; None: it runs."""
         status = self.process.poll()
         if status is None:
             program = self._program()
@@ -111,7 +113,7 @@ class Guarded:
             ended = (
                 f"was ended by {_signal_name(status)}" if status > 128 or status < 0 else f"ended with status {status}"
             )
-            self._fault = ": ".join([f"{self.name} {ended}", *self.output().splitlines()[-1:]])
+            self._fault = ": ".join([f"{self.name} {ended}", *_reason(self.output())])
         return self._fault
 
     def _program(self) -> int | None:
@@ -175,6 +177,15 @@ class Guarded:
             return wait(self.process, max(0.0, deadline - time.monotonic())) == 0
         finally:
             self.end()
+
+
+def _reason(output: str) -> Sequence[str]:
+    """Return the line of a log with the reason of an end: its last one, unless one before reports a full disk.
+
+    Programs clean up after that: initdb ends with "removing data directory".
+    """
+    lines = output.splitlines()
+    return [line for line in lines if FULL in line][-1:] or lines[-1:]
 
 
 def end_of(log: Path, since: int = 0) -> bytes:
