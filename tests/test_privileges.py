@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +22,7 @@ from bench.survival.kinds import BLOCKS, KINDS
 import own_server
 import server_lab
 from conftest import here, lacking
+from listening import addresses
 from opened import watched
 from patience import PATIENCE_S
 from tollbar.catalog import servers
@@ -111,6 +114,8 @@ SHARED = {
     # The proof revokes a credential in the store that the server has in its directory.
     "revoked": [{("embedded", "web"), CLIENT}],
 }
+# Their servers listen on no address.
+ON_SOCKETS_OF_FILES = ("postgresql", "mariadb", "by-name")
 # MariaDB asks for the name of the client's account, and only root's has one.
 ROOTS_CLIENTS = ("by-name",)
 # The lab makes and reads files in the directory of its run as plain data: it follows no link there, and neither loads
@@ -152,7 +157,8 @@ def ground() -> Iterator[Ground]:
 def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, kind: str) -> None:
     """Rights hold from start to end of each process.
 
-    No process of one user opens a file that another unprivileged user could have changed.
+    No process of one user opens a file that another unprivileged user could have changed, and none listens on an
+    address that other machines reach.
     """
     text, names = STUDIES[kind]
     for name in names:
@@ -160,8 +166,14 @@ def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, k
     (ground.folder / "study.toml").write_text(text.replace("BLOCKS", str(BLOCKS)))
     run = ground.start("study.toml", "--blocks", 1)
     seen: dict[Part, set[Privileges]] = {}
+    listened: set[IPv4Address | IPv6Address] = set()
     with watched(run.pid) as watch:
-        while run.poll() is None:
+        for looks in itertools.count():
+            if run.poll() is not None:
+                break
+            # Each look reads all files of all processes.
+            if looks % 20 == 0:
+                listened |= addresses(proc.tree(run.pid))
             for pid in proc.tree(run.pid):
                 for part in part_of(pid):
                     seen.setdefault(part, set()).update(filter(None, map(privileges, proc.tree(pid)[1:])))
@@ -169,6 +181,8 @@ def test_a_process_of_root_s_lab_has_what_it_needs_and_no_more(ground: Ground, k
             time.sleep(0.02)
     assert 0 == run.wait(RUN_LIMIT_S), ground.output()
     assert {("ok", None)} == set(cells_of(ground.runs[0]))
+    assert [] == [one for one in listened if not one.is_loopback]
+    assert listened or kind in ON_SOCKETS_OF_FILES
     described = {**servers.all_servers(), **servers.services()}
     parts = {(name, one.name): one for name in names for one in described[name].components}
     assert {*parts, CLIENT} == set(seen)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from listening import addresses
 from tollbar.core import proc
 
 
@@ -44,6 +47,27 @@ def test_a_listener_is_found_by_what_it_is_bound_to(bound: str, asked: str, list
         assert listens == proc.listens([os.getpid()], asked, port)
         assert listens == (os.getpid() in proc.holders(proc.listeners(asked, port)))
     assert not proc.listens([os.getpid()], asked, port)
+
+
+@pytest.mark.parametrize("bound", ["127.0.0.1", "0.0.0.0", "::1", "::"])
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_who_listens_on_which_address_is_found(bound: str, kind: socket.SocketKind) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in bound else socket.AF_INET, kind) as one:
+        before = addresses([os.getpid()])
+        one.bind((bound, free_port()))
+        if kind is socket.SOCK_STREAM:
+            one.listen()
+        assert {ip_address(bound)} == addresses([os.getpid()]) - before
+
+
+def free_port() -> int:
+    """Return a port below those of clients."""
+    for port in range(20_000, 32_000):
+        with suppress(OSError), socket.socket() as one, socket.socket(type=socket.SOCK_DGRAM) as other:
+            one.bind(("", port))
+            other.bind(("", port))
+            return port
+    raise OSError("no free port")
 
 
 def test_an_address_of_its_own_comes_before_every_one() -> None:
