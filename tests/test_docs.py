@@ -101,6 +101,15 @@ def test_paths_in_documents_exist(name: str) -> None:
 LOCKS = (".csproj", ".lock", ".sha256", ".toml", ".xml")
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("studies", "A study file is executable input"), ("runners", "then start `./mine` as you")],
+)
+def test_documents_state_in_bold_that_a_study_starts_programs(name: str, words: str) -> None:
+    bold = re.findall(r"\*\*([^*]+)\*\*", (ROOT / f"docs/{name}.md").read_text("utf-8"))
+    assert any(words in one for one in bold)
+
+
 def test_no_lock_names_a_host() -> None:
     """Dependencies are locked by name, version and hash, whatever host serves them."""
     for lock in ("requirements.lock", "requirements-dev.lock"):
