@@ -132,6 +132,11 @@ def test_secrets_come_from_the_environment_and_files(tmp_path: Path, monkeypatch
         ("get     =", "gte     =", "`step.0.gte`: no such key"),
         ('"${csrf}"', '"${crsf}"', "step 2 sign in: no such value: `crsf`"),
         ('"${password}"', '"hunter2"', "the value of `password` is in the scenario"),
+        ("?q=${word}", "?q=${word}&api%5Fkey=hunter2", "the value of `api_key` is in the scenario"),
+        ("form   =", """body = '{"user": {"pin" : 1234}}'\n#""", "the value of `pin` is in the scenario"),
+        ("form   =", """body = '{"n": ${page}, "password": "hunter2"}'\n#""", "the value of `password` is in the"),
+        ("form   =", 'body = "name=anna&password=hunter2"\n#', "the value of `password` is in the scenario"),
+        ("word     =", 'token = { list = ["abc"] }\nword =', "the value of `token` is in the scenario"),
         ('{ field = "csrf_token" }', '{ field = "a", json = "/b" }', "a capture needs exactly one"),
         ('{ list = ["tea", "coffee"] }', "{ list = [] }", "`list` is empty"),
         ("range = [1, 200]", "range = [200, 1]", "`range` must have the smaller number first"),
@@ -165,6 +170,7 @@ def test_a_wrong_scenario_is_one_line(shop: Path, old: str, new: str, said: str)
         (USERS + "carl,3\n", "line 4 has 2 fields; the first line has 3"),
         (USERS + 'carl,3,"x"y\n', "line 4 is not CSV"),
         (USERS + "carl,3,x\n" * 3, "has more than 4 rows"),
+        (",".join(["name"] * 1001) + "\n", "has 1,001 columns; the limit is 1,000"),
     ],
 )
 def test_a_wrong_csv_file_is_one_line_without_its_secrets(
@@ -182,12 +188,36 @@ def test_a_wrong_csv_file_is_one_line_without_its_secrets(
         assert SECRET.split(",")[0] not in text
 
 
+def test_values_of_users_fit_into_a_task(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of 8 MiB under a hundred names was a task of 800 MB."""
+    scenario = read_scenario(shop).scenario
+    assert exchange_of(scenario)["sources"]
+    monkeypatch.setattr(values, "MOST_LETTERS", len("anna" + SECRET + "bert"))
+    with pytest.raises(TollbarError, match=r"the values of its users have more than \d+ letters") as caught:
+        exchange_of(scenario)
+    assert str(shop.with_name("users.csv")) == caught.value.where
+
+
 def test_only_a_line_feed_ends_a_row(shop: Path) -> None:
     odd = "correct\u2028horse\x0b\x85battery"
     shop.with_name("users.csv").write_text(f"name,group,password\r\nanna,1,{odd}\r\nbert,2,x\r\n")
     given = exchange_of(read_scenario(shop).scenario)
     (source, column) = given["values"]["password"]
     assert [odd, "x"] == [row[column] for row in given["sources"][source]["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("?q=${word}", "?q=${word}&key=${password}&monkey=tea&token="),
+        ("form   =", """body = '{"password": "${password}", "passage": 5, "note": "key: x"}'\n#"""),
+        ("form   =", 'body = "password=${password}&csrf_token=${csrf}"\n#'),
+    ],
+)
+def test_a_secret_by_its_reference_may_be_anywhere(shop: Path, old: str, new: str) -> None:
+    assert old in SHOP
+    shop.write_text(SHOP.replace(old, new, 1))
+    assert read_scenario(shop).step
 
 
 def test_a_scenario_needs_a_url_and_no_other_requests(shop: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote_plus
 
 from pydantic import Field, model_validator
 
@@ -33,6 +34,9 @@ SECRET = re.compile(
 """Names of headers, fields and parameters whose values are secrets."""
 REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
+# Bodies with references in the place of numbers are no JSON.
+_JSON_FIELD = re.compile(r'"([^"\\]{1,200})"\s*:\s*("(?:[^"\\]|\\.)*"|[\d.+-][\w.+-]*)')
+_FORM_FIELD = re.compile(r"(?:^|[&?])([^=&?\s]{1,200})=([^&\s]*)")
 
 
 class WireValue(Wire):
@@ -148,12 +152,9 @@ class WireStep(Wire):
                 raise ValueError(f"the header `{name}` cannot be set; the load client sends its own")
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value.isprintable():
                 raise ValueError(f"the header `{name}` cannot be sent as it is")
-        for name, value in self.pairs:
+        for name, value in (*self.pairs, *self.inside):
             if SECRET.search(name) and value and not REFERENCE.search(value):
-                raise ValueError(
-                    f"the value of `{name}` is in the scenario; name its place, for example `${{secret}}` with "
-                    '`secret = { env = "SITE_SECRET" }` in `[values]`'
-                )
+                raise ValueError(_literal_secret(name))
         return self
 
     @property
@@ -164,6 +165,13 @@ class WireStep(Wire):
     def pairs(self) -> Sequence[tuple[str, str]]:
         """Headers and form fields."""
         return (*self.headers.items(), *self.fields)
+
+    @property
+    def inside(self) -> Iterator[tuple[str, str]]:
+        """Parameters of the path, and fields of a body of JSON or of a form."""
+        for text in (self.target.partition("?")[2], self.body or ""):
+            yield from ((unquote_plus(name), value) for name, value in _FORM_FIELD.findall(text))
+        yield from ((name, value.strip('"')) for name, value in _JSON_FIELD.findall(self.body or ""))
 
     @property
     def fields(self) -> Sequence[tuple[str, str]]:
@@ -196,6 +204,9 @@ class WireScenario(Wire):
         for name in (*self.values, *(name for step in self.step for name in step.capture)):
             if not _NAME.fullmatch(name):
                 raise ValueError(f"`{name}` cannot name a value; it needs letters, digits, `_` and `-`")
+        for name, one in self.values.items():
+            if SECRET.search(name) and one.items is not None:
+                raise ValueError(_literal_secret(name))
         onces = [step.once for step in self.step]
         if onces != sorted(onces, reverse=True) or all(onces):
             raise ValueError("steps with `once = true` must precede all others, of which there must be at least one")
@@ -231,6 +242,14 @@ class WireScenario(Wire):
         values = quoted_keys(plain.pop("values", {}))
         signed = plain.pop("sign-in", {})
         return {"scenario": plain, "scenario.values": values, "scenario.sign-in": signed, "scenario.step": steps}
+
+
+def _literal_secret(name: str) -> str:
+    """Return the message for the value of a secret in the scenario itself."""
+    return (
+        f"the value of `{name}` is in the scenario; name its place, for example `${{secret}}` with "
+        '`secret = { env = "SITE_SECRET" }` in `[values]`'
+    )
 
 
 def _called(step: WireStep) -> str:

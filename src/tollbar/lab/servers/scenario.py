@@ -16,6 +16,9 @@ from tollbar.study.scenario import WireScenario, WireStep, WireValue
 # The load client reads a task of at most 16 MiB.
 MOST_CSV_BYTES = 8 * 1024 * 1024
 MOST_ROWS = 100_000
+MOST_COLUMNS = 1000
+# Several names may have the same column, and each has its own copy in the task.
+MOST_LETTERS = 12 * 1024 * 1024
 MOST_SECRET_BYTES = 64 * 1024
 HIDDEN = "(not shown)"
 
@@ -61,6 +64,7 @@ def _sources(scenario: WireScenario, is_shown: bool) -> tuple[list[dict[str, Any
     sources: list[dict[str, Any]] = []
     values: dict[str, tuple[int, int]] = {}
     columns: dict[str, list[str]] = {}
+    letters = 0
     for name, value in scenario.values.items():
         if value.csv is not None:
             columns.setdefault(value.csv, []).append(name)
@@ -71,6 +75,12 @@ def _sources(scenario: WireScenario, is_shown: bool) -> tuple[list[dict[str, Any
         values |= {name: (len(sources), place) for place, name in enumerate(names)}
         wanted = [str(scenario.values[name].column) for name in names]
         rows = [[HIDDEN] * len(wanted)] if is_shown else _rows(Path(file), wanted)
+        letters += sum(len(text) for row in rows for text in row)
+        if letters > MOST_LETTERS:
+            hint = "use fewer rows, or fewer values of them"
+            raise TollbarError(
+                f"the values of its users have more than {MOST_LETTERS:,} letters", where=file, hint=hint
+            )
         sources.append({"rows": rows, "is_secret": True, "is_of_user": True})
     return sources, values
 
@@ -103,6 +113,8 @@ def _rows(path: Path, wanted: Sequence[str]) -> list[list[str]]:
     lines = csv.reader(io.StringIO(read_text(path, MOST_CSV_BYTES), newline=""), strict=True)
     try:
         header = next(lines, [])
+        if len(header) > MOST_COLUMNS:
+            raise TollbarError(f"has {len(header):,} columns; the limit is {MOST_COLUMNS:,}", where=str(path))
         places = []
         for column in wanted:
             if column not in header:
