@@ -22,8 +22,9 @@ from tollbar.study import Figure
 MOST_PANELS_OF_A_LOAD = 2
 RATES = (
     "Bars are requests a second, pale where something other than the server limited them: the load client, too few"
-    " users, or other programs. A line across a bar is the rate that one core's CPU time allows{component}: it is valid"
-    " at any limit."
+    " users, or other programs. A line across a bar is one second over the CPU time of a request{component}, measured"
+    " while client and server share a core. A bar above its line means that a request costs less where the server has"
+    " a core of its own."
 )
 USE = (
     "Elapsed time runs from left to right in each phase, over the visit with the median cost. The rest of the"
