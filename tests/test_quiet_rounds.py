@@ -94,6 +94,11 @@ def test_a_core_that_was_never_quiet_gives_ratios_as_disturbed(best_ns: float | 
     )
     assert f"noisy: {why}" == noisy_words(judged, toll.ratio)
     assert any(warning.startswith("Noisy: ") for warning in warnings(judged))
+    shares = (share for share in (0.3, 0.99) if judged.trust.quiet_share is not None)
+    told = ["; ".join(warnings(replace(judged, trust=replace(judged.trust, quiet_share=share)))) for share in shares]
+    # A core that was nearly always quiet is not named as the cause.
+    assert all("99 %" not in words for words in told)
+    assert best_ns is not None or "Noisy: the core was quiet 30 % of the time" in told[0]
 
 
 def test_a_core_that_no_probe_shares_is_said_once() -> None:

@@ -15,6 +15,8 @@ from tollbar.report.sections.unmeasured import set_aside
 from tollbar.study.values import DEFAULT_MEASURE
 
 NOISE_HELP = "Repeat on an idle machine, or add `--precision 3%`."
+# A core that was quiet for longer than this share of the time is not a cause of noise.
+QUIET_ENOUGH = 0.9
 # A cell or two may be unlucky; more indicate a property of the machine.
 MANY_CELLS = 0.1
 
@@ -57,7 +59,9 @@ def _on_noise(study: StudyJudgement) -> Iterator[str]:
     """Yield one line for all signs of noise: the quiet share, the accuracy, the signs, and a remedy."""
     signs = [*_signs_of_noise(study)]
     if signs:
-        quiet = "" if study.trust.may_have_neighbour else quiet_share_words(study)
+        share = study.trust.quiet_share
+        is_a_cause = not study.trust.may_have_neighbour and (share is None or share < QUIET_ENOUGH)
+        quiet = quiet_share_words(study) if is_a_cause else ""
         accurate = accuracy_words(accuracy([study]))
         facts = "; ".join(filter(None, (quiet, accurate and f"ratios are {accurate}")))
         yield f"Noisy: {facts or 'no ratio has an interval'}. {capitalised('; '.join(signs))}. {NOISE_HELP}"
