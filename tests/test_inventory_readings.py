@@ -20,6 +20,7 @@ LEVELS = [
     ("ML-KEM-768", {"nistQuantumSecurityLevel": 0}, "it is ml-kem-768, and its nistQuantumSecurityLevel is 0"),
     ("Ed25519", {"nistQuantumSecurityLevel": 2}, "it is ed25519, and its nistQuantumSecurityLevel is 2"),
     ("ECDH-P256", {"classicalSecurityLevel": 256}, "it is ecdh-p256, and its classicalSecurityLevel is 256"),
+    ("RSA-3072", {"classicalSecurityLevel": 2048}, "it is rsa-3072, and its classicalSecurityLevel is 2048"),
     ("SHA-256", {"classicalSecurityLevel": 512}, "it is sha-256, and its classicalSecurityLevel is 512"),
 ]
 
@@ -47,6 +48,11 @@ def test_a_level_that_an_algorithm_does_not_have_is_a_contradiction(
         ("ML-DSA-44", {"classicalSecurityLevel": 128, "nistQuantumSecurityLevel": 2}),
         ("SLH-DSA-SHA2-128s", {"classicalSecurityLevel": 128, "nistQuantumSecurityLevel": 1}),
         ("X25519MLKEM768", {"classicalSecurityLevel": 192, "nistQuantumSecurityLevel": 3}),
+        # Tools write these, and a broken algorithm has no better level.
+        ("MD5", {"classicalSecurityLevel": 0, "nistQuantumSecurityLevel": 1}),
+        ("RSA-512", {"classicalSecurityLevel": 112, "nistQuantumSecurityLevel": 0}),
+        ("RSA-2048", {"classicalSecurityLevel": 2048}),
+        ("RSA-1024", {"classicalSecurityLevel": 112, "nistQuantumSecurityLevel": 0}),
     ],
 )
 def test_a_level_that_an_algorithm_has_changes_nothing(name: str, levels: dict[str, Any]) -> None:

@@ -55,6 +55,7 @@ WEAK = [
         "PBEWithSHAAnd3-KeyTripleDES-CBC", "PBEWithSHAAnd128BitRC4", "PBEWithMD5And128BitAES-CBC-OpenSSL",
         "PBEWithSHAAndIDEA-CBC", "PBES1-DES-CBC-PBKDF1-8-1000", "PKCS12 PBE SHA1 3DES",
         # Whatever the construction, and whatever has them.
+        "RSA <2048 (weak key size)", "RSA < 1024", "DSA <2048",
         "md5 password hash", "unsalted MD5 password", "PDF RC4 40", "GSM A5/1",
         # Suites of OpenSSL and IKE, and their parts.
         "EXP-DES-CBC-SHA", "EXP-RC4-MD5", "EXP1024-DES-CBC-SHA", "EXP-RC2-CBC-MD5", "DES-CBC-SHA", "DES-CBC3-SHA",

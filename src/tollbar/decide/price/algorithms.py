@@ -12,6 +12,7 @@ from tollbar.decide.price.table import table
 _MOST_REMEMBERED = 2**16
 _HYBRIDS = frozenset({"ml-kem", "kyber", "frodokem", "hqc", "bike", "mceliece", "ntru", "sike", "saber"})
 _NEW_SIGNATURES = frozenset({"ml-dsa", "slh-dsa", "falcon", "dilithium", "sphincs", "xmss", "lms"})
+_WITH_DRAFT = ({"ml-kem", "kyber"}, {"ml-dsa", "dilithium"}, {"slh-dsa", "sphincs"})
 _WITH_MAC = {"rc4": "rc4-hmac", "des": "des-hmac", "des40": "des-hmac", "3des": "3des-hmac"}
 # Parts of algorithms and of keys, which name none.
 _PARTS = frozenset({"mgf1", "key-format"})
@@ -35,6 +36,8 @@ def reduced(name: Name) -> tuple[str, ...]:
         return (next((_WITH_MAC[one] for one in found if one in _WITH_MAC), "cipher-with-mac"),)
     if kinds == {"cipher"}:
         return ("combiner",)
+    if set(found) in _WITH_DRAFT:
+        return ("standard-and-draft",)
     if "exchange" in kinds and kinds <= {"exchange", "rsa", "key"}:
         return ("hybrid-kyber" if "kyber" in found else "hybrid-kem",)
     # Two classical algorithms may be a list of alternatives, so they make no hybrid.

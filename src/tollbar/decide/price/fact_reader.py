@@ -41,6 +41,8 @@ class FactReader:
                 # The keys of IPsec are exchanged by it.
                 protocols.pop("ipsec", None)
         self._read_versions_of_ssl()
+        if names.MOST in self.found and self.found.get(ALGORITHM, {}).keys() & _WITH_BOUNDS:
+            self.left = [(property_, word) for property_, word in self.left if not word.startswith("<")]
         if "tls-suite" in self.found and texts.get("kind") == "algorithm":
             self.found[ALGORITHM] = {"tls": "name"}
             self.left = [(property_, word) for property_, word in self.left if property_ != "name"]
@@ -255,6 +257,8 @@ _LOGARITHM = "log2-n"
 _MOST_POWER = 32
 # Larger sizes of a tag are bits.
 _MOST_OCTETS = 16
+# The algorithms of which a bound of the size says something: `RSA <2048`.
+_WITH_BOUNDS = frozenset({"rsa", "dsa"})
 _BY_CURVE = frozenset({"ec", "ecdsa", "ecdh", "ecgdsa", "mqv", "ecies"})
 # The bits of fields; other numbers are a curve's own, as in `Oakley 3` and `Curve1174`.
 _FIELDS = frozenset({*range(100, 640), 25519})
@@ -263,7 +267,7 @@ _OF_CURVES = _BY_CURVE | {"eddsa"}
 _BY_PASSWORD = "pbes"
 # The cipher of encryption by a password.
 _ENCLOSED = "enclosed"
-_FACTS = frozenset({ALGORITHM, *names.PLAIN_FACTS, "bits", "mask"})
+_FACTS = frozenset({ALGORITHM, *names.PLAIN_FACTS, "bits", "mask", names.MOST})
 # The facts that each property holding a name can give.
 _NAMES = {
     "name": _FACTS,

@@ -20,6 +20,8 @@ _SHOWN = 20
 _MOST_REMEMBERED = 2**16
 ALGORITHM = "algorithm"
 DIGEST = "digest"
+MOST = "most"
+"""The largest number that a name allows: 2047 of `RSA <2048`."""
 CLASSES = (
     "cipher", "mac", "kdf", "password", "sign-on", "rsa", "signature", "exchange", "key", "drbg", "other",
 )  # fmt: skip
@@ -44,6 +46,7 @@ _MASK = "mgf1"
 _OF_MASKS = ("sha-", "sha3-", "shake")
 # A compared number is not a number of the name: `RSA <2048`.
 _COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
+_LESS = re.compile(r"<\s*([1-9][0-9]{1,4})(?![0-9])")
 _KEYED = re.compile(
     r"(?<![A-Za-z0-9])"
     r"((?i:(?:tag|nonce|iv|block|mac|digest|hash|salt|output|key|bit|modulus) (?:length|len|size))"
@@ -117,6 +120,7 @@ def read(text: str) -> Name:
     known, longest = _spellings()
     at = start = 0
     left.extend(_COMPARED.findall(written))
+    found.extend((0, Fact(MOST, str(int(one) - 1), f"<{one}")) for one in _LESS.findall(written))
     if len(text) > MOST_LETTERS:
         # The rest of a long text is not read.
         left.append(f"{text[MOST_LETTERS : 2 * MOST_LETTERS].strip()[:_SHOWN]}…")
