@@ -26,6 +26,10 @@ class Costs(Visited):
         return {}
 
     @cached_property
+    def _own_ratios(self) -> dict[tuple[Moments, str, str, float], Interval | None]:
+        return {}
+
+    @cached_property
     def _pairs(self) -> dict[tuple[str, str], Pairs]:
         return {}
 
@@ -98,21 +102,20 @@ class Costs(Visited):
         Neighbours' states that outlast a run disturb unlike work unequally, and blocks of one run do not show how that
         varies. So the wider interval counts for all samples, except for A/A pairs, whose sides suffer equally.
         """
-        ratio, spread = self._own_ratio(moments, row, against, confidence), self._spread(moments)
-        if ratio is None or spread is None:
-            return ratio
-        moderated = spread.moderate(ratio, _by_design(row, against))
-        is_own_wider = ratio.is_bounded and ratio.high / ratio.low > moderated.high / moderated.low
-        return ratio if moments is Moments.ALL and row.key != against.key and is_own_wider else moderated
+        key = (moments, row.key, against.key, confidence)
+        if key not in self._ratios:
+            ratio, spread = self._own_ratio(moments, row, against, confidence), self._spread(moments)
+            self._ratios[key] = _moderated(ratio, row, against, spread) if ratio and spread else ratio
+        return self._ratios[key]
 
     def _own_ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
         """Return the ratio with an interval by its own variance alone."""
         key = (moments, row.key, against.key, confidence)
-        if key not in self._ratios:
+        if key not in self._own_ratios:
             is_told = moments is Moments.ALL or self.is_even((row, against))
             pairs = self._pairs_of(row, against) if is_told else None
-            self._ratios[key] = stats.ratio_of(pairs, moments, confidence=confidence) if pairs else None
-        return self._ratios[key]
+            self._own_ratios[key] = stats.ratio_of(pairs, moments, confidence=confidence) if pairs else None
+        return self._own_ratios[key]
 
     def _pairs_of(self, row: Row, against: Row) -> Pairs | None:
         """Return the pairs of both sides' visits; None if no block has both cells."""
@@ -133,6 +136,14 @@ class Costs(Visited):
             found = [(ratio, scale) for ratio, scale in made if ratio is not None]
             self._spreads[moments] = shared([ratio for ratio, _ in found], [scale for _, scale in found])
         return self._spreads[moments]
+
+
+def _moderated(ratio: Interval, row: Row, against: Row, spread: Spread) -> Interval:
+    """Return the ratio with the interval by the shared variance too, or its own if that counts and is wider."""
+    moderated = spread.moderate(ratio, _by_design(row, against))
+    is_own_wider = ratio.is_bounded and ratio.high / ratio.low > moderated.high / moderated.low
+    is_own = ratio.moments is Moments.ALL and row.key != against.key and is_own_wider
+    return ratio if is_own else moderated
 
 
 def _by_design(row: Row, against: Row) -> float:

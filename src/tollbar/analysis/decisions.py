@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
@@ -113,7 +113,7 @@ def jointly(ratio: Interval, comparisons: int) -> Interval:
     freedom = ratio.freedom if math.isfinite(ratio.freedom) else max(ratio.n - 1.0, 1.0)
     wider = student(freedom, confidence) / student(freedom, ratio.confidence)
     low, high = (ratio.estimate * (end / ratio.estimate) ** wider for end in (ratio.low, ratio.high))
-    return replace(ratio, low=low, high=high, confidence=confidence)
+    return Interval(ratio.estimate, low, high, confidence, ratio.n, ratio.moments, ratio.freedom)
 
 
 def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 
 from tollbar.core.intervals import Interval, student
@@ -47,7 +47,7 @@ class Spread:
         pooled = (ratio.freedom * own + lent * shared_variance) / (ratio.freedom + lent)
         half = student(freedom, ratio.confidence) * math.sqrt(pooled / _blocks(ratio))
         low, high = ratio.estimate * math.exp(-half), ratio.estimate * math.exp(half)
-        return replace(ratio, low=low, high=high, freedom=freedom)
+        return Interval(ratio.estimate, low, high, ratio.confidence, ratio.n, ratio.moments, freedom)
 
 
 def shared(ratios: Sequence[Interval], scales: Sequence[float] | None = None) -> Spread | None:

@@ -219,8 +219,9 @@ def block_costs(row: Row) -> dict[int, float]:
         if trial.outcome is Outcome.OK:
             chunks = Chunks.of(trial.chunks)
             each = zip(chunks.paid(trial.paid_by), chunks.operations, chunks.made_up, strict=True)
-            costs = [ns / operations for ns, operations, made_up in each if operations > 0 and not made_up]
-            found.setdefault(trial.block, []).extend(cost for cost in costs if cost > 0)
+            found.setdefault(trial.block, []).extend(
+                [ns / operations for ns, operations, made_up in each if ns > 0 and operations > 0 and not made_up]
+            )
     return {block: median(costs) for block, costs in found.items() if costs}
 
 

@@ -85,6 +85,8 @@ class Chunks(Sequence[Chunk]):
     @property
     def seen(self) -> Sequence[tuple[str, str]]:
         """(component, metric) of each observed quantity, in order of first appearance."""
+        if not self.observed:
+            return ()
         first = {
             key: next((place for place, value in enumerate(values) if value is not None), len(self))
             for key, values in self.observed.items()
