@@ -105,7 +105,7 @@ def too_seldom(pairs: Iterable[tuple[Cell, Cell]], found: list[list[Batch]], sha
         keys = [{visit.cell.key for visit in batch.visits} for batch in block]
         met.update({frozenset(pair) for batch in keys for pair in combinations(batch, 2)})
     return [
-        (of.label, over.label)
+        (of.key, over.key)
         for of, over in pairs
         if of is not over and met[frozenset((of.key, over.key))] < share * len(found)
     ]

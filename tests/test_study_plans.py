@@ -35,6 +35,14 @@ def test_a_study_of_servers_is_planned() -> None:
     }
 
 
+def test_a_cell_is_named_by_what_distinguishes_it_in_its_study() -> None:
+    planned = plan.make([study.read("good", SERVED, where="good.toml")], seed=0)
+    (one,) = planned.studies
+    found = [planned.labels[cell.study, cell.key] for cell in one.cells]
+    assert 6 == len(set(found))
+    assert {"plaintext · users=1", "tls-1.3 · users=8 · certificate=rsa-2048"} <= {*found}
+
+
 AT_RATES = SERVED.replace("users   = [1, 8]", 'shape = "open"\nrates = ["0.5 /s", "0.2/s", "200 /s"]')
 
 
@@ -204,8 +212,10 @@ def test_a_block_visits_every_cell_in_batches_of_its_own(tmp_path: Path) -> None
 @pytest.mark.share(8)
 @pytest.mark.parametrize("name", study.shipped())
 def test_every_shipped_study_can_be_planned(name: str) -> None:
-    for one in plan.make(study.load([name]), seed=0).studies:
+    planned = plan.make(study.load([name]), seed=0)
+    for one in planned.studies:
         assert one.cells
+        assert len(one.cells) == len({planned.labels[cell.study, cell.key] for cell in one.cells})
         for claim in one.study.claims:
             for side in (claim.of, claim.over):
                 wanted = [c for c in one.cells if all(c.coordinates.get(k) == v for k, v in side.items())]

@@ -73,7 +73,9 @@ def _proven(planned: Plan) -> list[Proven]:
     cells = planned.cells
     with Progress() as progress, measure.sandbox_for(planned) as sandbox:
         proofs = measure.prove(cells, planned.seed, sandbox=sandbox)
-        return list(progress.follow("verify", proofs, len(cells), [f"{cell.study}: {cell.label}" for cell in cells]))
+        labels = planned.labels
+        names = [f"{cell.study}: {labels[cell.study, cell.key]}" for cell in cells]
+        return list(progress.follow("verify", proofs, len(cells), names))
 
 
 def _of_runner(path: Path) -> Plan:
@@ -115,7 +117,7 @@ _KEPT = {True: "kept", False: "BROKEN", None: "not tried"}
 
 
 def _print(planned: Plan, proven: list[Proven], findings: list[Finding]) -> None:
-    labels = {(cell.study, cell.key): cell.label for one in planned.studies for cell in one.cells}
+    labels = planned.labels
     for one in proven:
         refused = f"refused {', '.join(one.refused)}" if one.refused else "nothing to refuse"
         right = counted(one.known_answers, "known answer") if one.known_answers else "; ".join(one.accepted)

@@ -157,7 +157,8 @@ def _prove(
     paces = {(cell.study, cell.key): usual(cell) for cell in planned.cells}
     tried = Tried(planned.seed, sandbox, core)
     proofs = measure.prove(left, planned.seed, sandbox=sandbox)
-    names = [f"{cell.study}: {cell.label}" for cell in left]
+    labels = planned.labels
+    names = [f"{cell.study}: {labels[cell.study, cell.key]}" for cell in left]
     began_s = time.monotonic()
     proofs_until_s = math.inf if how_long.until_s is None else began_s + PROOFS_SHARE * (how_long.until_s - began_s)
     compared = 0
@@ -294,7 +295,8 @@ class _Lab:
             budgets=self.budgets,
             aside=self.aside,
         )
-        yield Began("measure", max(len(batches), 1), [_named(batch) for batch in batches])
+        labels = self.planned.labels
+        yield Began("measure", max(len(batches), 1), [_named(batch, labels) for batch in batches])
         try:
             for number, (batch, set_aside) in enumerate(self._timed(batches, trials), 1):
                 self.store.record(batch, set_aside)
@@ -315,9 +317,10 @@ class _Lab:
             self.spent_s[batch.study] = self.spent_s.get(batch.study, 0.0) + time.monotonic() - began_s
 
 
-def _named(batch: Batch) -> str:
+def _named(batch: Batch, labels: Mapping[tuple[str, str], str]) -> str:
     """Return a batch's study and its first cell: `tls-certificates: tls-1.3 · nginx · … and 3 more`."""
-    first, *rest = dict.fromkeys(visit.cell.label for visit in sorted(batch.visits, key=lambda v: v.cell.is_baseline))
+    visits = sorted(batch.visits, key=lambda v: v.cell.is_baseline)
+    first, *rest = dict.fromkeys(labels[batch.study, visit.cell.key] for visit in visits)
     return f"{batch.study}: {first}{f' and {more(len(rest))}' if rest else ''}"
 
 

@@ -18,6 +18,7 @@ from tollbar.core.errors import TollbarError, unknown
 from tollbar.core.limits import SEED
 from tollbar.core.records import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
+from tollbar.study.plan.labels import labels
 from tollbar.study.plan.pairs import claimed, matching, tabled
 
 Task = Mapping[str, Any]
@@ -76,11 +77,6 @@ class Cell:
     def threads(self) -> int:
         """Number of threads that perform it at once."""
         return int(self.coordinates.get("threads", 1))
-
-    @property
-    def label(self) -> str:
-        """Coordinates for people, the provider with its version."""
-        return " · ".join(str(value) for value in {**self.coordinates, "provider": self.provider.name}.values())
 
     def task(self, mode: str, seed: int, answer: Answer | None = None) -> dict[str, Any]:
         """Return the task for this cell, with a known answer's inputs and settings if one is given."""
@@ -147,6 +143,12 @@ class Plan:
     def cells(self) -> Sequence[Cell]:
         """Cells of all studies."""
         return [cell for study in self.studies for cell in study.cells]
+
+    @property
+    def labels(self) -> Mapping[tuple[str, str], str]:
+        """Name of each cell for people, by its study and its key."""
+        found = {study.study.name: labels(study.study, study.cells) for study in self.studies}
+        return {(name, key): label for name, some in found.items() for key, label in some.items()}
 
 
 def key_of(coordinates: Coordinates) -> str:
@@ -242,7 +244,8 @@ def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
             for one, other in ((first, cell), *itertools.pairwise(overs)):
                 apart = [name for name, value in other.coordinates.items() if one.coordinates.get(name) != value]
                 if apart:
-                    what = f"{one.label} and {other.label} have the same place; it must have one cell"
+                    names = labels(study, cells)
+                    what = f"{names[one.key]} and {names[other.key]} have the same place; it must have one cell"
                     raise TollbarError(what, where=where, hint=f"set `{'` and `'.join(apart)}` in `table.where`")
 
 
@@ -256,8 +259,9 @@ def _refuse_ambiguous_figures(study: Study, cells: Sequence[Cell]) -> None:
                 first = placed.setdefault(figure.place_of(cell.coordinates), cell)
                 if first is not cell:
                     apart = [n for n, v in cell.coordinates.items() if first.coordinates.get(n) != v]
+                    names = labels(study, cells)
                     raise TollbarError(
-                        f"{first.label} and {cell.label} have the same place; it must have one cell",
+                        f"{names[first.key]} and {names[cell.key]} have the same place; it must have one cell",
                         where=where,
                         hint=f"set `{'` and `'.join(apart)}` in `figure.where`, or in its series",
                     )
