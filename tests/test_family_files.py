@@ -145,6 +145,12 @@ BAD = {
         "`setting.length.breaks-even-with`",
         "`length`",
     ),
+    "words for a value that the setting has not": (
+        "",
+        SETTING.format('values = ["short"]\ndefault = "short"\nin-words = { long = "long output" }'),
+        "`setting.length.in-words.long`: must be one of the values of the setting",
+        None,
+    ),
     "an unknown setting's share": (
         "",
         SETTING.format("default = 1\nleast-each = { lenght = 2 }"),

@@ -34,8 +34,11 @@ def test_what_to_take_and_what_more_bits_and_a_recommended_one_add() -> None:
     assert choices.says.startswith("SHA-256 (acceptable, 128 bits): 174 ns of CPU per digest")
     ranked, bits, recommended = choices.steps
     assert "SHA-256 is the cheapest of 4 approved options." == ranked
-    assert re.fullmatch(rf"256 bits: BLAKE2b-512 costs 62\.9 ns more \({X}1\.36 \[1\.\d\d, 1\.\d\d\]\)\.", bits)
-    assert re.fullmatch(rf"Recommended: SHA3-256 costs 227 ns more \({X}2\.31 \[2\.\d\d, 2\.\d\d\]\)\.", recommended)
+    assert re.fullmatch(
+        rf"For 256-bit strength: BLAKE2b-512 costs 62\.9 ns more \({X}1\.36 \[1\.\d\d, 1\.\d\d\]\)\.", bits
+    )
+    costs = rf"SHA3-256 costs 227 ns more \({X}2\.31 \[2\.\d\d, 2\.\d\d\]\)"
+    assert re.fullmatch(rf"For a recommended standing: {costs}\.", recommended)
     assert ["SHA-256", "BLAKE2b-512", "SHA-512", "SHA3-256"] == [bar.name for bar in choices.bars]
     assert all(bar.is_told for bar in choices.bars)
     assert [1.0] == [bar.share for bar in choices.bars if bar.share == max(bar.share for bar in choices.bars)]
@@ -157,10 +160,12 @@ def test_one_line_has_machine_date_and_accuracy() -> None:
     assert widths[0] <= found <= widths[-1]
     assert accuracy([replace(study, tolls=())]) is None
     quiet = [replace(study, trust=replace(study.trust, quiet_share=share)) for share in (0.17, 0.611)]
-    assert "quiet 17 % of the time" == quiet_range_words(quiet[:1])
-    assert "quiet 17 % to 61 % of the time" == quiet_range_words(quiet)
+    assert "core undisturbed 17 % of the time" == quiet_range_words(quiet[:1])
+    assert "core undisturbed 17 % to 61 % of the time" == quiet_range_words(quiet)
     unknown = replace(study, trust=replace(study.trust, quiet_share=0.9, known_by=Known.NOTHING))
-    assert "quiet share not known (first run on this processor)" == quiet_range_words([*quiet, unknown])
+    assert "undisturbed share of the core not known (first run on this processor)" == quiet_range_words(
+        [*quiet, unknown]
+    )
     machine = {"cpu": "AMD EPYC", "cores": 2, "kernel": "6.18.44-cloud"}
     assert "AMD EPYC, 2 cores, Linux 6.18.44" == machine_words(machine)
     assert "" == machine_words({"cpu": {"model": 1}, "cores": "two"})

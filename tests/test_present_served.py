@@ -43,7 +43,7 @@ Cells = list[dict[str, Value]]
         ("key-exchange", "x25519", "x25519"),
         ("key-exchange", "rsa", "key exchange rsa"),
         ("client-certificate", "rsa-2048", "client certificate rsa-2048"),
-        ("resumption", "none", "resumption none"),
+        ("resumption", "none", "no resumption"),
         ("resumed", 50, "resumed 50 %"),
         ("users", 1, "1 user"),
         ("users", 1600, "1,600 users"),
@@ -60,11 +60,12 @@ def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Val
 @pytest.mark.parametrize(
     ("family", "name", "value", "expected"),
     [
-        ("web-auth", "directory-cache", "on", "directory cache on"),
+        ("web-auth", "directory-cache", "on", "directory's answers kept"),
         ("web-auth", "transport", "clear", "transport clear"),
         ("web-auth", "password-hash", "argon2id", "argon2id"),
         ("storage", "s2k-mode", 1, "s2k mode 1"),
-        ("storage", "log", "plain", "log plain"),
+        ("storage", "log", "plain", "log in clear"),
+        ("cipher", "cpu", "no-aes", "no AES instructions"),
     ],
 )
 def test_an_answer_says_to_which_question(family: str, name: str, value: Value, expected: str) -> None:

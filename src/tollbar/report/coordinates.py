@@ -30,7 +30,7 @@ class Form(Enum):
     """Way of writing a value."""
 
     SENTENCE = auto()
-    """In a sentence, a choice by its title, a count with its noun: `SHA-256`, `5 users`."""
+    """In a sentence, a choice by its title, a count with its noun: `SHA-256`, `5 users`, `no AES instructions`."""
     QUESTION = auto()
     """In a question, a choice by its name, a setting as in a sentence: `sha-256`, `4 KiB`."""
     TABLE = auto()
@@ -83,6 +83,9 @@ def _in_a_sentence(family: Family, name: str, value: Value) -> str:
         return EMBEDDED_SERVER
     if name == "client":
         return _CLIENT_PLACES.get(str(value), str(value))
+    setting = family.settings.get(name)
+    if setting is not None and str(value) in setting.in_words:
+        return setting.in_words[str(value)]
     if isinstance(value, str):
         return value
     if name in ("users", "threads"):
@@ -91,7 +94,6 @@ def _in_a_sentence(family: Family, name: str, value: Value) -> str:
         return f"{value:,}\u00a0/s" if value else UNPACED
     if name == "utilisation":
         return f"{value}\u00a0% busy" if value else UNPACED
-    setting = family.settings.get(name)
     return f"{value:,}" if setting is None else setting.words(value)
 
 
@@ -114,6 +116,8 @@ def _named_in_a_table(family: Family, name: str, value: Value) -> str:
 
 def _is_known(family: Family, setting: Setting, value: Value) -> bool:
     """Return whether a setting's value has a name of its own, such as `x25519`, that is unambiguous."""
+    if str(value) in setting.in_words:
+        return True
     earlier = list(family.settings)[: list(family.settings).index(setting.name)]
     others = (known for name in earlier for known in family.settings[name].values or ())
     names_itself = isinstance(value, str) and value not in _ANSWERS

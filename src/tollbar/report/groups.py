@@ -305,13 +305,17 @@ def options(study: StudyJudgement) -> Sequence[str]:
 
 
 def told_by(study: StudyJudgement, chosen: Sequence[str]) -> list[str]:
-    """Return the coordinates that name ways: without the library, if the other coordinates imply it."""
-    rest = [name for name in chosen if name != "provider"]
-    by_rest: dict[tuple[Value | None, ...], set[Value | None]] = {}
+    """Return the coordinates that name ways: without the library, if the choice or the server implies it.
+
+    A setting may imply it too, such as the call that only one library has, but a reader does not know that.
+    """
+    names = [name for name in chosen if name in ("choice", "server")]
+    libraries: dict[Spot, set[Value | None]] = {}
     for row in study.rows:
         if row.standing.is_of_option:
-            by_rest.setdefault(spot(row, rest), set()).add(row.coordinates.get("provider"))
-    return rest if rest and all(len(found) == 1 for found in by_rest.values()) else list(chosen)
+            libraries.setdefault(spot(row, names), set()).add(row.coordinates.get("provider"))
+    is_implied = bool(names) and all(len(found) == 1 for found in libraries.values())
+    return [name for name in chosen if name != "provider"] if is_implied else list(chosen)
 
 
 @once

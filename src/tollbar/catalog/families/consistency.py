@@ -55,9 +55,13 @@ def complaints(family: Family) -> Iterator[str]:
                 hint = nearest(name, family.settings)
                 yield f"`setting.{setting.name}.breaks-even-with`: the family has no setting `{name}`; {hint}"
         yield from _contradictions(setting)
+        values = {str(value) for value in setting.values or ()}
+        for name in setting.in_words:
+            if name not in values:
+                yield f"`setting.{setting.name}.in-words.{name}`: must be one of the values of the setting"
         for name, value in setting.about.items():
             key = f"setting.{setting.name}.value.{name}"
-            if name not in {str(v) for v in setting.values or ()}:
+            if name not in values:
                 yield f"`{key}`: must be one of the values of the setting"
             if value.standing is not None and not value.standing.is_of_option:
                 yield f"`{key}.standing` cannot be `{value.standing}`; only a choice can"

@@ -138,6 +138,7 @@ class _WireSetting(Wire):
     how: bool = False
     default: Value
     only: dict[str, tuple[str, ...]] = {}
+    in_words: dict[str, str] = {}
     value: dict[str, _WireValue] = {}
     unsupported: tuple[Unsupported, ...] = ()
 

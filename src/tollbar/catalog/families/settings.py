@@ -50,6 +50,8 @@ class Setting:
     only: Mapping[str, tuple[str, ...]]
     about: Mapping[str, SettingValue] = field(default_factory=dict)
     """Facts about its values, by the value as text; most settings protect nothing and have none."""
+    in_words: Mapping[str, str] = field(default_factory=dict)
+    """Nouns for values that make no sense in a sentence, by the value as text: `no AES instructions` for `no-aes`."""
     least: int | None = None
     most: int | None = None
     multiple_of: int = 1

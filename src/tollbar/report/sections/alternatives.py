@@ -35,7 +35,7 @@ def choices(telling: Telling, short: str) -> Choices:
     best, rest = place.answer, telling.others(place)
     assert best is not None
     adds = telling.stronger(place)
-    steps = [f"{capitalised(why)}: {_beside_all(telling, way, best)}" for way, why in adds]
+    steps = [f"{telling.purpose(way, gains)}: {_beside_all(telling, way, best)}" for way, gains in adds]
     cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
     # The first screen has room for two more sentences a question in addition to its order.
     steps = steps[: MOST_STEPS - len(cheaper)]

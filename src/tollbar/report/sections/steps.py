@@ -157,7 +157,7 @@ class Steps(ABC):
         cheaper = [self.cheaper(place)] if self.cheaper(place) else []
         if self.of_one_standing and len(rest) > 1:
             return [*cheaper, self.highest(rest[-1], best)]
-        stronger = [self.compared(way, best, adds) for way, adds in self.stronger(place)[:1]]
+        stronger = [self.compared(way, best, self.gain_words(way, adds)) for way, adds in self.stronger(place)[:1]]
         if found := [*dict.fromkeys([*cheaper, *stronger])]:
             return found
         return [self.compared(way, best) for way in [*rest, *place.others][:1]]
@@ -167,18 +167,21 @@ class Steps(ABC):
         less = self._less(place)
         if not less or place.answer is None:
             return ""
-        adds = next((adds for way, adds in self.stronger(place) if way is less[0]), "")
-        return self.with_losses(less[0], place.answer, adds)
+        adds = next((self.gain_words(way, adds) for way, adds in self.stronger(place) if way is less[0]), "")
+        # The first screen names the threats; conditions of partial protection are in the paragraph and the table below.
+        return self.with_losses(less[0], place.answer, adds, with_condition=False)
 
-    def with_losses(self, way: Way, best: Way, adds: str = "") -> str:
+    def with_losses(self, way: Way, best: Way, adds: str = "", *, with_condition: bool = True) -> str:
         """Return a way's cost compared with the answer's, and the threats that a cheaper way gives up."""
         pair = self.pair(way.row, best.row)
         lost = self.lost(way, best) if pair and pair.verdict is Verdict.SAVES else ()
-        losses = self.loss_words(way, lost, "gives up protection against", with_condition=True)
+        losses = self.loss_words(way, lost, "gives up protection against", with_condition=with_condition)
         return enumeration([self.compared(way, best, adds), *losses])
 
-    def stronger(self, place: Place) -> list[tuple[Way, str]]:
-        """Return the ways that add bits, standing or a mitigated threat and give up nothing, each with its gain.
+    def stronger(self, place: Place) -> list[tuple[Way, Sequence[str]]]:
+        """Return the ways that add bits, standing or a mitigated threat and give up nothing, each with its gains.
+
+        A gain is `256 bits`, `recommended`, or the name of a threat.
 
         The cheapest of each gain; at most `MOST_STEPS` that add most, in the order of their costs.
         """
@@ -196,7 +199,7 @@ class Steps(ABC):
         for why, way in wanted.items():
             adds.setdefault(way.row.key, []).append(why)
         kept = sorted(adds, key=lambda key: -len(adds[key]))[:MOST_STEPS]
-        return [(way, self._more_of(way, adds[way.row.key])) for way in able if way.row.key in kept]
+        return [(way, adds[way.row.key]) for way in able if way.row.key in kept]
 
     def lost(self, way: Way, best: Way) -> tuple[str, ...]:
         """Return the threats that one way mitigates less than another."""
@@ -205,15 +208,29 @@ class Steps(ABC):
             return ()
         return given_up(family, way.row.coordinates, best.row.coordinates)
 
-    def _more_of(self, way: Way, adds: Sequence[str]) -> str:
-        """Return `256 bits, recommended, against tampering, in part against relay`."""
+    def gain_words(self, way: Way, adds: Sequence[str]) -> str:
+        """Return gains as properties of a way: `256 bits, recommended, against tampering, in part against relay`."""
+        others, wholly, partly = self._gains(way, adds)
+        said = [*others, *([f"against {threat_words(wholly)}"] if wholly else [])]
+        return ", ".join([*said, *([f"in part against {threat_words(partly)}"] if partly else [])])
+
+    def purpose(self, way: Way, adds: Sequence[str]) -> str:
+        """Return gains as a purpose: `for 256-bit strength`, `for protection against tampering`."""
+        others, wholly, partly = self._gains(way, adds)
+        said = [
+            "a recommended standing" if why == "recommended" else f"{why.removesuffix(' bits')}-bit strength"
+            for why in others
+        ]
+        said += [f"protection against {threat_words(wholly)}"] if wholly else []
+        said += [f"partial protection against {threat_words(partly)}"] if partly else []
+        return f"for {enumeration(said)}"
+
+    def _gains(self, way: Way, adds: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+        """Return the gains that are no threats, the threats that the way mitigates, and those mitigated in part."""
         done = self.family.mitigations_of(way.row.coordinates) if self.family.threats else {}
         wholly = [why for why in adds if why in done and done[why].degree is Degree.YES]
         partly = [why for why in adds if why in done and why not in wholly]
-        said = [why for why in adds if why not in done]
-        said += [f"against {threat_words(wholly)}"] if wholly else []
-        said += [f"in part against {threat_words(partly)}"] if partly else []
-        return ", ".join(said)
+        return [why for why in adds if why not in done], wholly, partly
 
     def open_to(self, place: Place, threats: Sequence[str]) -> str:
         """Return that the answer leaves threats open which the family's default mitigates."""
