@@ -1,4 +1,4 @@
-"""Joint comparisons: headlines whose intervals hold together, and rows that miss by chance."""
+"""Joint comparisons: headlines whose intervals hold jointly, and rows that miss by chance."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def _tolls(check: Check) -> Listing:
     confidence = next((one.ratio.confidence for one in budgets if one.ratio), None)
     several = sum(one.ratio is not None for one in budgets)
     if several > 1 and confidence:
-        notes.append(f"Each interval has {percent(confidence)} confidence, so that all {several} hold at once.")
+        notes.append(f"Each interval has {percent(confidence)} confidence, so that all {several} hold jointly.")
     return Listing("Tolls", tables=[table], notes=[*notes, *([NOISY] * any(one.is_noisy for one in budgets))])
 
 

@@ -147,7 +147,7 @@ class ChooseDocument(Document):
     `place`; what qualifies without a cost (`unpriced`); what is `refused`, and of
     what it `cannot_say`; what is `dropping` out by that day; where nothing qualifies, the `nearest`. A candidate has
     its cost in nanoseconds and of which `moments` that is, its ratio to the cheapest that qualifies (`over_cheapest`,
-    `verdict`: those of what qualifies hold together), and the rules that it has `broken`, that are `missing` something,
+    `verdict`: those of what qualifies hold jointly), and the rules that it has `broken`, that are `missing` something,
     whose `advice` it does not follow, or from which it is `excepted`, each with its clause, whether that was read
     (`checked`), and the last day of the exception that holds (`excepted_until`) or holds no more
     (`exception_ended`)"""

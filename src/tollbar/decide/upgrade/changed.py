@@ -106,7 +106,7 @@ class Upgrade:
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Questions that were not asked of either build, each with the reason."""
     among: int = 1
-    """Number of comparisons that hold together, for which the intervals are widened."""
+    """Number of comparisons that hold jointly, for which the intervals are widened."""
 
     @property
     def what(self) -> str:
@@ -164,7 +164,7 @@ def upgrade(old: Thing, new: Thing, judged: Judgement, skipped: Mapping[str, str
             failed = [row for row, _ in sides.values() if row.outcome not in (Outcome.OK, Outcome.UNSUPPORTED)]
             changes.append(_change(study, toll, [*failed, *unasked], lacking))
     apart = tuple(_apart(judged, old, new))
-    # The list of more expensive rows is one answer from all rows and all parts, so they hold together.
+    # The list of more expensive rows is one answer from all rows and all parts, so they hold jointly.
     parts = sum(len(one.kinds) for one in apart)
     among = sum(change.ratio is not None for change in changes) + parts
     return Upgrade(
@@ -192,7 +192,7 @@ def _change(study: StudyJudgement, toll: Toll, failed: Sequence[Row], lacking: M
 
 
 def _together(among: int, change: Change) -> Change:
-    """Return the change as one of `among` that hold together."""
+    """Return the change as one of `among` that hold jointly."""
     if change.kind not in _OF_VERDICT.values():
         return change
     toll = one_of(among, change.toll, Terms.of(change.study.study))

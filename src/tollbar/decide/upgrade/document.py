@@ -25,7 +25,7 @@ class RatioForm(Form):
     estimate: Annotated[Number, of("ratio.estimate")]
     """the new one's over the old one's"""
     interval: Annotated[Bounded, of("ratio")]
-    """null where there were too few blocks; all of this document hold together"""
+    """null where there were too few blocks; all of this document hold jointly"""
     confidence: Annotated[Number, of("ratio.confidence")]
     """of this interval by itself"""
     noisy: Annotated[bool, of("ratio.is_noisy")]
