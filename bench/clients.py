@@ -133,7 +133,7 @@ def missing(*programs: str) -> str | None:
     if not absent:
         return None
     packages = " ".join(PACKAGES[name] for name in absent)
-    return f"no {', '.join(absent)} here; to have it: apt-get install {packages}"
+    return f"no {', '.join(absent)} here; to install them: apt-get install {packages}"
 
 
 def _run(*command: str, stdin: str = "") -> tuple[str, float]:

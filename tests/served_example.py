@@ -24,7 +24,7 @@ CHUNK_NS = 30_000_000
 TRIAL_NS = ROUNDS * CHUNK_NS
 # Factors by which neighbours raise costs: arithmetic suffers less than work that lives in the caches.
 NOISY = {"plaintext": 1.20, "tls-1.2": 1.12, "tls-1.3": 1.19}
-NO_NGINX = "not available here: nginx is not installed; to have it: apt-get install nginx-light"
+NO_NGINX = "not available here: nginx is not installed; to install it: apt-get install nginx-light"
 WRONG_LENGTH = "3 of 300 requests failed: wrong length 3 (first: expected 4096 bytes, got 10)"
 OPENSSL = "openssl 3.0.19"
 URL = "https://localhost:8443/"

@@ -32,7 +32,7 @@ from tollbar.lab.servers.sandbox import Sandbox
     ("change", "expected"),
     [
         ({"version": "0.0.1"}, "it has Tollbar"),
-        ({"addresses": ["127.0.0.1", "192.0.2.77"]}, "192.0.2.77 is none of its addresses"),
+        ({"addresses": ["127.0.0.1", "192.0.2.77"]}, "192.0.2.77 is not an address of that machine"),
         ({}, None),
     ],
 )

@@ -134,7 +134,7 @@ def test_an_exception_that_carries_a_cell_is_said(tmp_path: Path) -> None:
 def test_an_exception_that_has_ended_counts_no_more_and_says_so(tmp_path: Path) -> None:
     (path := tmp_path / "ours-2026.toml").write_text(OURS + EXCEPT)
     found, brief = answered(asked("digest", str(path), on="2027-07-01"))
-    ended = "its exception ended on 2027-06-30 (moved with release 9) and counts no more"
+    ended = "its exception ended on 2027-06-30 (moved with release 9) and no longer counts"
     assert f"blake3 is not approved (one); {ended}" in text_of(brief)
     (dropping,) = [one for one in brief.listings if one.title.startswith("No longer qualified")]
     assert [f"blake3: blake3 is not approved (ours-2026, 1.1); {ended}"] == dropping.sentences

@@ -213,7 +213,7 @@ def test_a_choice_that_only_a_server_has_says_which_and_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No provider performs it: planned, it would be a cell that cannot be measured."""
-    missing = Unavailable("postgresql", "PostgreSQL is not installed; to have it: apt-get install postgresql")
+    missing = Unavailable("postgresql", "PostgreSQL is not installed; to install it: apt-get install postgresql")
     monkeypatch.setattr("tollbar.cli.choose.servers.find", lambda _: missing)
     assert ExitStatus.DONE is command("storage", "pgp-sym-encrypt", for_="5s", runs=tmp_path / "runs")
     said = " ".join(capsys.readouterr().out.split())

@@ -160,7 +160,7 @@ def test_without_repeats_nothing_is_told() -> None:
             study(claims=[claim({"choice": "a"}, {"choice": "b"}, 2.0)]),
         )
     ).claims
-    assert [(ClaimVerdict.CANNOT_TELL, "nothing was measured twice, so that the noise is not known")] == [
+    assert [(ClaimVerdict.CANNOT_TELL, "there is no A/A pair, so the noise is not known")] == [
         (r.verdict, r.reason) for r in found
     ]
 
@@ -222,7 +222,7 @@ def test_a_cell_over_itself_uses_its_repeat() -> None:
     [
         (3, 3, "3 of 5 blocks have both sides: too few for an interval, which needs 4"),
         (5, 5, "5 of 5 blocks have both sides: too few for an interval"),
-        (5, 2, "5 of 5 blocks have both sides, and 2 carry the ratio: too few for an interval, which needs 4"),
+        (5, 2, "5 of 5 blocks have both sides, of which 2 count: too few for an interval, which needs 4"),
     ],
 )
 def test_too_few_blocks_do_not_contradict_themselves(both: int, carry: int, expected: str) -> None:
@@ -247,8 +247,8 @@ def test_what_cannot_be_tried_says_why() -> None:
     assert {ClaimVerdict.CANNOT_TELL} == {r.verdict for r in found}
     assert [
         "no cell here has choice gone, bytes 64",
-        "no two cells here are alike but for this",
+        "no two cells here differ only in this",
         "c p was not measured: wrong answer",
         "3 of 20 blocks have both sides: too few for an interval, which needs 4",
-        "the interval reaches across an edge of what counts as the published ratio: add blocks",
+        "the interval crosses a limit of the published ratio; add blocks",
     ] == [r.reason for r in found]

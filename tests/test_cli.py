@@ -199,9 +199,9 @@ def test_colour_is_left_out_on_request(tollbar: Tollbar) -> None:
 def test_too_few_blocks_are_said_before_measuring(tollbar: Tollbar, short_study: Path) -> None:
     """Three blocks never give an interval; four can."""
     said = tollbar("run", short_study, "--blocks", 3, "--no-report").stderr
-    assert "3 blocks cannot carry an interval, so that every verdict will be unclear" in said
+    assert "3 blocks are too few for an interval, so every verdict will be unclear" in said
     assert "--blocks 4" in said
-    assert "cannot carry" not in tollbar("run", short_study, "--blocks", 4, "--no-report").stderr
+    assert "too few for an interval" not in tollbar("run", short_study, "--blocks", 4, "--no-report").stderr
 
 
 def test_noise_is_told_in_one_line_with_advice(

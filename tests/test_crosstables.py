@@ -126,7 +126,7 @@ def test_what_has_no_ratio_says_why() -> None:
     )
     failed = row({"choice": "der", "provider": "go"}, outcome=Outcome.UNSUPPORTED, reason="no DER here")
     late = replace(pem, trials=tuple(replace(t, block=t.block + BLOCKS) for t in pem.trials))
-    assert ["no block holds both cells", "no DER here"] == [
+    assert ["no block has both cells", "no DER here"] == [
         cell(result([kept, late, failed]), "go", choice).reason for choice in ("pem", "der")
     ]
     assert "there is no cell to compare it with" == cell(result([kept, der]), "java", "der").reason

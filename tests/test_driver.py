@@ -99,7 +99,7 @@ def test_rubbish_instead_of_a_line_is_a_failure(at: Sandbox, system: Provider, f
 def test_a_server_that_is_not_installed_says_what_would_help(fake_server: type[FakeServer]) -> None:
     found = fake_server.of("exit 1")
     (fake_server.folder / "fake" / "server").unlink()
-    assert servers.Unavailable("fake", "Fake is not installed; to have it: wishing") == servers.find(
+    assert servers.Unavailable("fake", "Fake is not installed; to install it: wishing") == servers.find(
         servers.read(found.server.folder)
     )
 
@@ -109,4 +109,4 @@ def test_a_server_without_a_version_is_not_here(fake_server: type[FakeServer]) -
     (fake_server.folder / "fake" / "server").write_text("#!/bin/sh\nexit 1\n")
     missing = servers.find(servers.read(found.server.folder))
     assert isinstance(missing, servers.Unavailable)
-    assert "does not say its version" in missing.reason
+    assert "does not print its version" in missing.reason

@@ -309,9 +309,9 @@ def test_nodes_that_cannot_have_a_part_are_named(place: Path) -> None:
     fleets.drive(cluster, cluster.places(), None)
     found = ended(fleets)
     ours = tollbar.__version__
-    assert (State.REFUSED, f"has Tollbar 0.1.0, and this is {ours}") == found["older"]
-    assert (State.REFUSED, f"has no Tollbar, and this is {ours}") == found["bare"]
-    assert (State.REFUSED, "sends an invalid answer: `run`: Field required") == found["odd"]
+    assert (State.REFUSED, f"has Tollbar 0.1.0; this machine has {ours}") == found["older"]
+    assert (State.REFUSED, f"has no Tollbar; this machine has {ours}") == found["bare"]
+    assert (State.REFUSED, "sent an invalid answer: `run`: Field required") == found["odd"]
     assert (State.DONE, None) == found["one"]
 
 
@@ -320,7 +320,7 @@ def test_a_node_that_is_done_and_sends_no_run_is_not_done(place: Path) -> None:
     said = {"run": RUN, "status": 0, "done": 6, "planned": 6, "said": ""}
     made = {"one": lambda name: Part(NodeAgent(name), answers={"begin": None, "progress": said, "changed": {}})}
     fleets.drive(Cluster(made), at_once(1)[0][:1], 1)
-    assert {"one": (State.FAILED, "sends nothing of its run")} == ended(fleets)
+    assert {"one": (State.FAILED, "sent nothing of its run")} == ended(fleets)
     assert [] == fleets.finished(report=True)
 
 

@@ -152,7 +152,7 @@ def test_a_node_called_by_the_address_of_another_ends_no_other_part(place: Path)
 
 def test_a_fleet_of_nodes_without_names_does_not_begin(place: Path) -> None:
     fleets = begun(place)
-    with pytest.raises(TollbarError, match="no node has a usable name: é"):
+    with pytest.raises(TollbarError, match="no node has a valid host name: é"):
         fleets._join([ClusterNode("a", "é", "10.0.0.1", {})])
     assert [] == fleets.fleet.nodes
 
@@ -163,7 +163,7 @@ def test_a_run_grows_to_the_files_of_a_run(tmp_path: Path) -> None:
     home.take(sent(b"x", files=texts))
     home.take(sent(b"x", files={"studies/0.toml": b"again"}))
     home.take(sent(b"x", files={"studies/another.toml": b""}))
-    with pytest.raises(TollbarError, match="at most 2000"):
+    with pytest.raises(TollbarError, match="limit of a run is 2000"):
         home.take(sent(b"x", files={"studies/one more.toml": b""}))
     half = b"x" * (MOST_TEXTS // 2)
     home.take(sent(b"x", files={"studies/0.toml": half}))
@@ -180,7 +180,7 @@ def test_looks_are_merged_however_many_they_are(tmp_path: Path) -> None:
     merged = json.loads(_with_looks(path, _looks(range(1, 16_000, 2))))["studies"]["a"]["interim_looks"]
     assert [*range(16_000)] == [look["trials"] for look in merged]
     path.write_bytes(_looks(range(0, 80_000, 2)))
-    with pytest.raises(TollbarError, match="larger than any run has"):
+    with pytest.raises(TollbarError, match="too large with the looks"):
         _with_looks(path, _looks(range(1, 80_000, 2)))
 
 

@@ -146,7 +146,7 @@ def test_a_mode_of_a_cipher_that_has_none_is_a_contradiction(name: str, mode: st
 def test_a_mode_a_padding_or_a_curve_is_a_part_of_what_has_one(name: str, more: dict[str, str]) -> None:
     said = one(algorithm(name, **more))
     assert said.startswith("? ")
-    assert said.endswith("besides, which is no part of it")
+    assert said.endswith("in addition, which is not part of it")
 
 
 @pytest.mark.parametrize("mode", ["ecb", "cbc", ""])

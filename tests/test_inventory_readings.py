@@ -155,7 +155,9 @@ def test_a_broken_suite_is_judged_though_its_certificate_contradicts_it() -> Non
 @pytest.mark.parametrize("cipher", ["AES-128-GCM", "ChaCha20-Poly1305"])
 @pytest.mark.parametrize(("written", "padding"), [("oaep", "oaep"), ("pkcs1v15", "pkcs1"), ("pss", "pss")])
 def test_a_cipher_has_no_padding_of_rsa(cipher: str, written: str, padding: str) -> None:
-    assert [f"? its padding says {padding} besides, which is no part of it"] == words(found(cipher, padding=written))
+    assert [f"? its padding says {padding} in addition, which is not part of it"] == words(
+        found(cipher, padding=written)
+    )
 
 
 @pytest.mark.parametrize("version", ["1.0-1.2", "TLS 1.0 to 1.2", "TLS 1.2 - TLS 1.3", "1.0 through 1.3"])

@@ -12,10 +12,10 @@ from test_price_weak import judged, line
 from tollbar.catalog.policies import Ruling
 
 NAMES = [
-    ("SHA1withEd25519", {"primitive": "signature"}, "? its name says sha-1 besides, which is no part of it"),
-    ("Ed25519-SHA-256", {"primitive": "signature"}, "? its name says sha-256 besides, which is no part of it"),
+    ("SHA1withEd25519", {"primitive": "signature"}, "? its name says sha-1 in addition, which is not part of it"),
+    ("Ed25519-SHA-256", {"primitive": "signature"}, "? its name says sha-256 in addition, which is not part of it"),
     ("Ed25519-SHA-512", {"primitive": "signature"}, "signature ed25519"),
-    ("Ed25519-BLAKE2b", {"primitive": "signature"}, "? its name says blake2b-512 besides, which is no part of it"),
+    ("Ed25519-BLAKE2b", {"primitive": "signature"}, "? its name says blake2b-512 in addition, which is not part of it"),
     ("Ed448", {}, "signature ed448"),
     ("Argon2id (m=65536)", {"primitive": "kdf"}, "password-hash argon2id memory=67108864"),
     ("Argon2id (m=64MiB, t=3, p=1)", {"primitive": "kdf"}, "password-hash argon2id memory=67108864 passes=3 lanes=1"),
@@ -108,8 +108,8 @@ NAMES = [
     ("id-ecPublicKey", {"curve": "1.2.840.10045.3.1.7"}, "signature ecdsa-p256 + key-exchange ecdh-p256"),
     ("256-bit random ECP group", {}, "key-exchange ecdh-p256"),
     # Ed25519 does not have such a hash.
-    ("Ed448-MD5", {}, "? its name says md5 besides, which is no part of it"),
-    ("Ed25519-SHA3-512", {}, "? its name says sha3-512 besides, which is no part of it"),
+    ("Ed448-MD5", {}, "? its name says md5 in addition, which is not part of it"),
+    ("Ed25519-SHA3-512", {}, "? its name says sha3-512 in addition, which is not part of it"),
 ]
 WEAK = [
     ("SSL_CK_RC4_128_WITH_MD5", {}),

@@ -251,8 +251,8 @@ def test_what_is_missing_of_a_comparison_is_said_as_it_is() -> None:
     ]
     assert [
         "both sides are one cell, which was not measured twice in a block",
-        "no block holds both cells",
-        "in the blocks that hold both cells, the clock of one saw no CPU time",
+        "no block has both cells",
+        "in the blocks with both cells, one of them used no measurable CPU time",
     ] == [toll.reason for toll in judge_study(study_run(rows, (8,))).tolls]
 
 

@@ -82,7 +82,7 @@ def test_an_order_that_cannot_be_told_says_at_which_edge() -> None:
     rows = [row({"choice": "a"}, [100.0] * 20), row({"choice": "b"}, costs)]
     (found,) = results(rows, claim({"choice": "a"}, {"choice": "b"}, order="more"))
     assert ClaimVerdict.CANNOT_TELL == found.verdict
-    assert "the interval reaches across ×1, or the threshold below it: add blocks" == found.reason
+    assert "the interval crosses ×1, or the threshold below it; add blocks" == found.reason
 
 
 def test_what_runners_saw_stands_by_its_name_and_component() -> None:

@@ -116,7 +116,7 @@ def test_the_quota_is_the_least_up_the_path(case: str, tmp_path: Path) -> None:
     found = machine.limits(root, cores=4)
     assert expected == found.cores.amount
     assert ("cpuset" in found.cores.by) == (expected == 4)
-    assert Limit(4 * MIB, "what is free on the machine") == found.memory
+    assert Limit(4 * MIB, "the free memory of the machine") == found.memory
 
 
 def test_memory_of_a_group_is_what_is_left_of_it(tmp_path: Path) -> None:
@@ -130,4 +130,4 @@ def test_memory_of_a_group_is_what_is_left_of_it(tmp_path: Path) -> None:
         "sys/fs/cgroup/a/memory.stat": f"anon {20 * MIB}\nfile 0\n",
     }
     found = machine.limits(machine_of(tmp_path, files), cores=1).memory
-    assert Limit(30 * MIB, "what is free in the control group /a") == found
+    assert Limit(30 * MIB, "the free memory of the control group /a") == found

@@ -60,10 +60,10 @@ def found_again() -> Iterator[None]:
 @pytest.mark.parametrize("required", ["CI", "TOLLBAR_REQUIRE_SERVERS"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_missing_server_is_a_failure(name: str, required: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(pytest.skip.Exception, match="is not installed; to have it: "):
+    with pytest.raises(pytest.skip.Exception, match="is not installed; to install it: "):
         here(name)
     monkeypatch.setenv(required, "1")
-    with pytest.raises(pytest.fail.Exception, match="is not installed; to have it: "):
+    with pytest.raises(pytest.fail.Exception, match="is not installed; to install it: "):
         here(name)
 
 

@@ -141,7 +141,7 @@ def cells(choice: str, **vary: str | int) -> tuple[Cell, ...]:
 
 def test_parameters_that_cannot_be_together_are_refused() -> None:
     """Lanes need memory: the plan prints how much, and nothing starts."""
-    words = "`memory` is 64 KiB, and 16 `lanes` need 128 KiB at least, 8 KiB each"
+    words = "`memory` is 64 KiB; 16 `lanes` need at least 128 KiB (8 KiB each)"
     with pytest.raises(TollbarError, match=re.escape(words)):
         cells("argon2id", memory="64 KiB", lanes=16)
     assert cells("argon2id", memory="128 KiB", lanes=16)
@@ -166,7 +166,7 @@ def test_what_memory_cannot_hold_is_not_tried(choice: str, monkeypatch: pytest.M
         raise AssertionError("a runner was asked")
 
     proven = OperationWorkload().prove(cell, 0, Given(None, unasked))
-    words = f"one operation takes {units.show_size(cell.memory_bytes)} of memory, and 1 MiB are free here"
+    words = f"one operation needs {units.show_size(cell.memory_bytes)} of memory; 1 MiB are free here"
     assert (Outcome.UNSUPPORTED, words) == (proven.outcome, proven.reason)
 
 

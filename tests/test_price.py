@@ -83,7 +83,7 @@ def test_what_was_not_measured_says_so() -> None:
     assert sha_1.uses[0].replacements
     assert "no run here has the family cipher" == cipher.uses[0].unpriced
     found = priced(algorithm("3DES-CBC"), algorithm("RSA-1024", primitive="signature"), measured=False)
-    assert "nothing was measured of the family cipher" == found.lines[0].uses[0].unpriced
+    assert "no run has measured the family cipher" == found.lines[0].uses[0].unpriced
     questions = to_measure(found)
     assert {"cipher", "signature"} == {*questions}
     words = questions["cipher"].words("cipher", 2)

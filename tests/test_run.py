@@ -197,7 +197,7 @@ def test_a_run_that_another_version_goes_on_with_names_both(
     for _ in range(2):
         again = tollbar("run", "--resume", str(run))
         assert 0 == again.returncode, again.stderr
-        assert f"warning: the run began with Tollbar 0.1.0, and {__version__} goes on with it" in again.stderr
+        assert f"warning: the run began with Tollbar 0.1.0 and continues with {__version__}" in again.stderr
     assert [__version__] == json.loads((run / "run.json").read_text())["resumed_with"]
     assert f"with Tollbar 0.1.0, resumed with {__version__}." in (run / "report.html").read_text("utf-8")
 

@@ -69,9 +69,9 @@ PROOF_FAULTS = {
     "nothing": (Outcome.FAILED, "ended with status 0"),
     "wrong": (Outcome.FAILED, "a wrong answer: 00ff instead of"),
     "silent": (Outcome.FAILED, "no answer, where a known one must come"),
-    "gullible": (Outcome.FAILED, "nothing wrong was tried and refused"),
+    "gullible": (Outcome.FAILED, "no wrong input was tried and refused"),
     "unproven": (Outcome.FAILED, "verified nothing"),
-    "nameless": (Outcome.FAILED, "cannot say its provider's version"),
+    "nameless": (Outcome.FAILED, "must report its provider's version"),
     "unsupported": (Outcome.UNSUPPORTED, "not in this build"),
     "reasonless": (Outcome.FAILED, "needs a reason"),
 }
@@ -91,7 +91,7 @@ SESSION_FAULTS = {
     "ready:crash": (Outcome.FAILED, "ended by SIGSEGV"),
     "ready:hang": (Outcome.TIMED_OUT, "no answer within 5 s"),
     "ready:rubbish": (Outcome.FAILED, "no JSON object"),
-    "ready:nameless": (Outcome.FAILED, "cannot say its provider's version"),
+    "ready:nameless": (Outcome.FAILED, "must report its provider's version"),
     "ready:unsupported": (Outcome.UNSUPPORTED, "not in this build"),
     "ready:twice": (Outcome.FAILED, "answered out of turn"),
     "chunk:crash": (Outcome.FAILED, "ended by SIGSEGV"),
@@ -109,9 +109,9 @@ SESSION_FAULTS = {
     "chunk:countless": (Outcome.FAILED, "operations: Input should be less than or equal to 9007199254740991"),
     "chunk:negative": (Outcome.FAILED, "cpu_ns: Input should be"),
     "chunk:timeless": (Outcome.FAILED, "wall_ns: Input should be"),
-    "chunk:short": (Outcome.FAILED, "more CPU time than the machine has"),
+    "chunk:short": (Outcome.FAILED, "the CPU time exceeds that of all cores of the machine"),
     "chunk:long": (Outcome.FAILED, "out of turn, or with another clock: a chunk of 1000000.0 ms came"),
-    "chunk:other-clock": (Outcome.FAILED, "more CPU time than the machine has"),
+    "chunk:other-clock": (Outcome.FAILED, "the CPU time exceeds that of all cores of the machine"),
     "chunk:sliced": (Outcome.FAILED, "slices, which were not asked for"),
     "last:crash": (Outcome.FAILED, "ended by SIGSEGV"),
     "last:hang": (Outcome.TIMED_OUT, "no answer within 5 s"),
@@ -125,7 +125,7 @@ def test_a_chunk_that_ends_by_time_takes_that_time() -> None:
     """The first chunk, which ends by time, gives the number of operations of the others."""
     short = ChunkRecord(operations=9, cpu_ns=1000, wall_ns=1000, observed=Observed())
     assert session._impossible(short, 0.0, 9, 2_000) is None
-    assert "where at least 1.500 ms were asked for" in (session._impossible(short, 0.0015, 9, 2_000) or "")
+    assert "at least 1.500 ms were requested" in (session._impossible(short, 0.0015, 9, 2_000) or "")
 
 
 @pytest.mark.share(12)
@@ -158,7 +158,7 @@ def test_a_runner_without_a_version_is_no_provider(tmp_path: Path, monkeypatch: 
     # A name of its own, because a provider's answers are cached for later tests too.
     (tmp_path / "nameless").symlink_to(FAKE_RUNNER)
     monkeypatch.setenv("FAKE_FAULT", "list:nameless")
-    with pytest.raises(TollbarError, match="cannot say its provider's version"):
+    with pytest.raises(TollbarError, match="must report its provider's version"):
         libraries.resolve([f"runner:{tmp_path}/nameless"])
 
 

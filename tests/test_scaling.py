@@ -151,7 +151,7 @@ def test_more_threads_than_cores_are_a_row_that_says_so(monkeypatch: pytest.Monk
     monkeypatch.setattr(machine, "CORES", frozenset({0, 1}))
     cell = cells((1, 3))[1]
     proven = workloads.of(cell).prove(cell, 7, Given(None))
-    expected = "3 threads take a core each, and 2 cores may be used here (0, 1)"
+    expected = "3 threads need a core each; 2 cores can be used here (0, 1)"
     assert (Outcome.UNSUPPORTED, expected) == (proven.outcome, proven.reason)
 
 
@@ -212,11 +212,11 @@ def test_what_no_thread_accounts_for_fails_the_trial() -> None:
     work = Work((), {}, 1, threads=2)
     assert work.contradiction(chunk_of(threads, left_over_ns=900_000)) is None
     alone = Work((), {}, 1, threads=1).contradiction(chunk_of(threads[:1], left_over_ns=600_000))
-    assert "0.6 ms of the process's CPU time are in the account of no thread" == alone
+    assert "0.6 ms of the process's CPU time belong to no thread" == alone
     wrong = work.contradiction(chunk_of(threads, left_over_ns=1_100_000))
-    assert "1.1 ms of the process's CPU time are in the account of no thread" == wrong
-    assert "accounts of 1 threads, where 2 were asked for" == work.contradiction(chunk_of(threads[:1]))
-    assert "accounts of 0 threads, where 2 were asked for" == work.contradiction(
+    assert "1.1 ms of the process's CPU time belong to no thread" == wrong
+    assert "the runner reported 1 threads; 2 were requested" == work.contradiction(chunk_of(threads[:1]))
+    assert "the runner reported 0 threads; 2 were requested" == work.contradiction(
         ChunkRecord(operations=1, cpu_ns=1, wall_ns=1)
     )
 

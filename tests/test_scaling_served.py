@@ -143,7 +143,7 @@ def test_what_a_server_cannot_have_is_a_row_that_says_so(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(machine, "CORES", frozenset({0}))
     one, two = cells("embedded", [1, 2])
-    assert "2 threads take a core each, and 1 core may be used here (0)" == reason(two)
+    assert "2 threads need a core each; 1 core can be used here (0)" == reason(two)
     assert isinstance(one.server, Server)
     shutil.copytree(one.server.folder, tmp_path / "embedded")
     text = (tmp_path / "embedded/server.toml").read_text()
@@ -151,7 +151,7 @@ def test_what_a_server_cannot_have_is_a_row_that_says_so(monkeypatch: pytest.Mon
     alone = replace(one, server=servers.read(tmp_path / "embedded"))
     assert "the server embedded works on one core" == reason(alone)
     (apart,) = cells("embedded", [1], more='client = ["apart"]')
-    assert "not apart from them" in reason(apart)
+    assert "cannot be `apart`" in reason(apart)
 
 
 def test_what_stands_behind_a_server_is_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:

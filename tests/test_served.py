@@ -320,8 +320,8 @@ def test_a_load_client_that_goes_wrong_is_a_row(
 UNBELIEVED = {
     "chunk:failing": "2 of 20 requests failed",
     "chunk:boasting": "20 right answers to 19 requests",
-    "chunk:blind": "an account of [], where the server is ['web']",
-    "chunk:effortless": "the server's processes used no CPU time, which cannot be",
+    "chunk:blind": "CPU time was reported for []; the server has ['web']",
+    "chunk:effortless": "the server's processes used no measurable CPU time",
     "last:unsaid": "the load client says nothing of the load",
     "last:sorry": "the third answer was wrong",
 }
@@ -369,7 +369,7 @@ def test_a_proof_that_is_none_is_not_believed(lab: Lab, reason: str) -> None:
 def test_who_refuses_nothing_is_not_proved(lab: Lab) -> None:
     lab.server()
     record = Record.model_validate({"outcome": "ok", "proof": {"accepted": ["all"]}})
-    for choice, reason in [("tls-1.3", "no proof: nothing wrong was tried and refused"), ("plaintext", None)]:
+    for choice, reason in [("tls-1.3", "no proof: no wrong input was tried and refused"), ("plaintext", None)]:
         proven = lab.prove(lab.study(choice), ask=lambda *arguments, **more: record)
         assert {reason} == {one.reason for one in proven.values()}
 

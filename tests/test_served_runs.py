@@ -45,7 +45,7 @@ def test_a_server_that_is_not_installed_is_unsupported(lab: Lab, capsys: pytest.
     lab.server()
     (lab.folder / "fake" / "fake-server").unlink()
     status, document = ran(lab, capsys, servers='["fake", "embedded"]')
-    missing = ("unsupported", "not available here: Fake is not installed; to have it: wishing", False)
+    missing = ("unsupported", "not available here: Fake is not installed; to install it: wishing", False)
     assert ExitStatus.DONE == status
     assert {
         ("fake", 1000): [missing],

@@ -79,7 +79,7 @@ def test_a_service_is_no_server_of_a_study(
     assert ("fake" in servers.all_servers(), "fake" in servers.services()) == (True, False)
     assert ("fake-service" in servers.all_servers(), "fake-service" in servers.services()) == (False, True)
     with pytest.raises(
-        servers.NotStarted, match=r"^unsupported: not available here: initdb is not installed; to have it"
+        servers.NotStarted, match=r"^unsupported: not available here: initdb is not installed; to install it"
     ):
         servers.service("fake-service")
 
@@ -100,7 +100,7 @@ def test_a_tool_may_say_the_version(fake: FakeServer) -> None:
 def test_a_missing_tool_is_named_with_what_would_help(fake: FakeServer) -> None:
     fake.write(fake.component(tools={"initdb": ["no-such-program"], "shell": ["sh"]}))
     missing = servers.find(servers.read(fake.folder))
-    assert servers.Unavailable("fake", "initdb is not installed; to have it: wishing") == missing
+    assert servers.Unavailable("fake", "initdb is not installed; to install it: wishing") == missing
 
 
 def test_the_newest_version_is_found(fake: FakeServer) -> None:

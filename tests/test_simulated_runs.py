@@ -29,7 +29,7 @@ def a_run(folder: Path, **more: object) -> Path:
 @pytest.mark.parametrize(
     ("more", "nodes", "is_simulated"),
     [
-        ({"simulated": "a node that is made up on this machine"}, {}, True),
+        ({"simulated": "a simulated node on this machine"}, {}, True),
         ({}, {"web": WEB}, True),
         ({}, {"web": WEB | {"is_simulated": False}}, False),
         ({}, {}, False),
@@ -46,7 +46,7 @@ def test_the_document_says_whether_a_machine_is_made_up(
     RunDocument.model_validate(said)
 
 
-@pytest.mark.parametrize("more", [{"simulated": "a node that is made up on this machine"}, {}])
+@pytest.mark.parametrize("more", [{"simulated": "a simulated node on this machine"}, {}])
 def test_page_and_terminal_say_it_above_the_answer(tmp_path: Path, more: dict[str, str]) -> None:
     run = a_run(tmp_path, **more)
     html.write(analysis.judge(results.read(run)), tmp_path / "page.html")

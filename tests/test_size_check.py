@@ -195,7 +195,7 @@ def test_what_no_load_client_asks_for_is_left_out_of_a_check(tmp_path: Path) -> 
     (read,) = _studies([asked])
     assert "web-auth" == read.family.name
     side = checked(found, (asked,), run(replace(requests, study=replace(requests.study, name=asked.name))))
-    assert [None, "no load client asks for it"] == [one.reason for one in side.terms]
+    assert [None, "no load client can send its requests"] == [one.reason for one in side.terms]
 
 
 def test_what_could_not_be_asked_says_why(tmp_path: Path) -> None:
@@ -204,4 +204,4 @@ def test_what_could_not_be_asked_says_why(tmp_path: Path) -> None:
     (asked,) = to_ask(found)
     other = made("web-auth", {"one": {**REQUEST, "op": "sign-on"}}, {"one": 10_000.0})
     side = checked(found, (asked,), run(replace(other, study=replace(other.study, name=asked.name))))
-    assert ("it was not asked for", None) == (side.terms[0].reason, side.total)
+    assert ("it was not measured in this check", None) == (side.terms[0].reason, side.total)

@@ -260,7 +260,7 @@ def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar,
     shutil.copytree(of, damaged)
     (damaged / "results.sqlite").write_bytes(b"no database")
     passed_over = tollbar("show", "rsa-apis").stderr
-    assert "warning: runs/9999-damaged is passed over: " in passed_over
+    assert "warning: runs/9999-damaged is skipped: " in passed_over
     assert f"of the run {of.relative_to(tmp_path)}" in passed_over
     shutil.rmtree(damaged)
     told = json.loads(tollbar("show", "rsa-apis", "--run", of, "--json").stdout)

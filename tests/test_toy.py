@@ -134,7 +134,7 @@ def test_a_service_that_is_not_here_is_a_row_with_what_would_help(
     done = tollbar("run", "toy.toml", "--json", "--no-report", env=own)
     # A run without any measurement has no answer.
     assert 1 == done.returncode, done.stderr
-    reason = "not available here: Ledger is not installed; to have it: it comes with the tests"
+    reason = "not available here: Ledger is not installed; to install it: it comes with the tests"
     costs = rows(json.loads(done.stdout), "server-cpu")
     assert {("unsupported", reason)} == {(row["outcome"], row["reason"]) for row in costs.values()}
     listed = {row["server"]: row for row in json.loads(tollbar("list", "servers", "--json", env=own).stdout)}

@@ -216,23 +216,23 @@ def _between(
         return replace(untried, reason=_ALL_UNKNOWN)
     noises = [toll.noise for toll in found]
     if noises[0] is None or noises[1] is None:
-        return replace(untried, reason="its noise is not known")
+        return replace(untried, reason="there is no A/A pair, so the noise is not known")
     if Moments.ALL in (first.moments, second.moments):
         # A quotient of a quiet and a noisy ratio would contain the machine's noise: take all samples on both sides.
         first, second = first_all, second_all
     sides = first, second, first_all, second_all
     if claim.order in OF_DIFFERENCES:
         if any(side.low < 1 < side.high for side in sides):
-            return replace(untried, reason="which of the two has more is not told at both sizes: add blocks")
+            return replace(untried, reason="the order of the two is not decided at both sizes; add blocks")
         if any((side.estimate < 1) != (first.estimate < 1) for side in sides):
-            said = f"the one has ×{first.estimate:.3g} at first and ×{second.estimate:.3g} then"
-            return replace(untried, reason=f"{said}: not a difference that grows, but the other way round")
+            said = f"the ratio is ×{first.estimate:.3g} at the first size and ×{second.estimate:.3g} at the second"
+            return replace(untried, reason=f"{said}, so the difference does not grow")
         if first.estimate < 1:
             first, second, first_all, second_all = (side.inverse for side in sides)
     ratio, all_samples = quotient(second, first), quotient(second_all, first_all)
     # Noise may have moved the two ratios in opposite directions, so their reaches multiply.
     verdict = _judge(claim, widened(ratio, reach(noises[0]) * reach(noises[1])), terms)
-    why = "the interval or the noise reaches across a border: add blocks"
+    why = "the interval or the noise crosses a limit of the claim; add blocks"
     return replace(
         untried,
         ratio=ratio,
@@ -260,17 +260,11 @@ def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Term
     elif not ratio.is_bounded:
         reason = _too_few(of, over, ratio, ledger)
     elif floor is None:
-        reason = "nothing was measured twice, so that the noise is not known"
+        reason = "there is no A/A pair, so the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:
-        edge = (
-            "an edge of what counts as the published ratio"
-            if claim.ratio is not None
-            else "×1, or the threshold below it"
-        )
-        reaches = (
-            "the interval" if judged is verdict else f"the noise (what was measured twice may differ by ×{floor:.3f})"
-        )
-        reason = f"{reaches} reaches across {edge}: add blocks"
+        edge = "a limit of the published ratio" if claim.ratio is not None else "×1, or the threshold below it"
+        reaches = "the interval" if judged is verdict else f"the noise (A/A pairs may differ by ×{floor:.3f})"
+        reason = f"{reaches} crosses {edge}; add blocks"
     rates = rate_of(of), rate_of(over)
     values = ledger.value(of, what), ledger.value(over, what)
     return replace(
@@ -296,7 +290,7 @@ def _limited(what: Quantity, rows: Sequence[Row]) -> str | None:
         limit = limit_of([trial for trial in row.trials if trial.outcome is Outcome.OK])
         # A server with idle time could answer more requests, but answers no slower because of it.
         if limit is not None and (limit is not Limit.NOT_SATURATED or what.metric == "throughput"):
-            return f"{row.title}: {limit}, so that its {METRICS[what.metric].title} says little of the server"
+            return f"{row.title}: {limit}, so its {METRICS[what.metric].title} depends on more than the server"
     return None
 
 
@@ -304,7 +298,7 @@ def _too_few(of: Row, over: Row, ratio: Interval, ledger: Ledger) -> str:
     """Return why a ratio has no interval: the number of blocks, and the number needed if there are fewer."""
     own, others = ledger.sides(of, over)
     both = own.blocks & others.blocks
-    carry = f", and {ratio.n} carry the ratio" if ratio.n < len(both) else ""
+    carry = f", of which {ratio.n} count" if ratio.n < len(both) else ""
     fewest = FEWEST_BLOCKS
     needs = f", which needs {fewest}" if min(ratio.n, len(both)) < fewest else ""
     return f"{len(both)} of {len(ledger.blocks())} blocks have both sides{carry}: too few for an interval{needs}"
@@ -332,4 +326,4 @@ def _why_no_pair(claim: Claim, rows: Sequence[Row]) -> str:
     for side in (claim.of, claim.over):
         if side and not matching(rows, side):
             return "no cell here has " + ", ".join(f"{name} {value}" for name, value in side.items())
-    return "no two cells here are alike but for this"
+    return "no two cells here differ only in this"

@@ -259,7 +259,7 @@ def _unlike(one: Study, other: Study) -> str | None:
     if one.name == ASKED and one.question != other.question:
         return f"another question: “{one.question}” / “{other.question}”"
     if (one.load and one.load.asked) != (other.load and other.load.asked):
-        return "another load: users ask for something else, or otherwise"
+        return "another load: the requests differ"
     return None
 
 

@@ -113,9 +113,9 @@ def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> Fact
     beyond = ledger.added(rows, [one - other for one, other in zip(whole, summed, strict=True)])
     ratio = ledger.ratio_of_sums(rows, whole, summed)
     if beyond is None:
-        return FactorsResult(rows, reason="no block holds all of its cells")
+        return FactorsResult(rows, reason="no block has all of its cells")
     if ratio is None:
-        return FactorsResult(rows, reason="by itself each saves so much that nothing would be left of the cost")
+        return FactorsResult(rows, reason="the savings of the single factors exceed the whole cost")
     noise = ledger.noise_for(rows)
     floor = reach(noise) if noise else None
     return FactorsResult(

@@ -140,9 +140,9 @@ class KeptStudy(Kept):
     @model_validator(mode="after")
     def _points_at_cells(self) -> Self:
         if not all(0 <= place < len(self.cells) for toll in self.tolls for place in toll[:2]):
-            raise ValueError("a toll of no cell")
+            raise ValueError("a toll names a cell that the run does not have")
         if not all(toll.noise is None or 0 <= toll.noise < len(self.noises) for toll in self.tolls):
-            raise ValueError("a toll of no noise")
+            raise ValueError("a toll names a noise estimate that the study does not have")
         return self
 
     @property

@@ -208,11 +208,11 @@ class Ledger(Costs):
         return (
             "both sides are one cell, which was not measured twice in a block"
             if row is against
-            else "no block holds both cells"
+            else "no block has both cells"
         )
 
 
 def _unseen(what: Quantity) -> str:
     if what.is_whole_cost:
-        return "in the blocks that hold both cells, the clock of one saw no CPU time"
+        return "in the blocks with both cells, one of them used no measurable CPU time"
     return f"its runners observed no `{what.metric}`" + (f" of {what.component}" if what.component else "")

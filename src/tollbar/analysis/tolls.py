@@ -35,7 +35,7 @@ def _without_baseline(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coo
         return own
     if row.against is None:
         at = ", ".join(f"{name} {value}" for name, value in fixed.items())
-        return f"it has no baseline: no cell differs from it in nothing but {at}"
+        return f"it has no baseline: no cell differs from it only in {at}"
     if baseline is None:
         return f"its baseline, {row.against}, is not among the cells"
     its = ledger.why_unmeasured(baseline)

@@ -146,7 +146,7 @@ class Visited:
         if not self.visits(row):
             return row.reason or "none of its trials was completed"
         if not self.visits(row).has_costs:
-            return "its clock saw no CPU time in any chunk"
+            return "it used no measurable CPU time in any chunk"
         return None
 
     def is_even(self, rows: Sequence[Row]) -> bool:

@@ -257,7 +257,7 @@ def _libcrypto(label: str) -> str | None:
         runners.command_of(platform)
         known = libcryptos()
         if label not in known:
-            raise NotBuilt(Outcome.UNSUPPORTED, f"not available here: {platform.title} brought no libcrypto of its own")
+            raise NotBuilt(Outcome.UNSUPPORTED, f"not available here: {platform.title} has no libcrypto of its own")
     return known[label]
 
 
@@ -279,7 +279,7 @@ def open_provider(spec: str) -> Provider | Broken:
     named = Path(label) if kind == "runner" or (kind == "libcrypto" and "/" in label) else None
     # Opening a pipe would block until the time limit of the list.
     if named is not None and os.path.exists(named) and not os.path.isfile(named):
-        return Broken(spec, str(named), f"is no regular file; name the file itself, for example `{EXAMPLES[kind]}`")
+        return Broken(spec, str(named), f"is not a regular file; name the file itself, for example `{EXAMPLES[kind]}`")
     task = {"contract": CONTRACT, "mode": "list", "provider": provider.in_task}
     record = ask(provider.runner, task, limit_s=LIST_LIMIT_S)
     path = provider.path

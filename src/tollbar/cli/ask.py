@@ -135,7 +135,7 @@ def ask(
         needed_s = schedule.of_plan(planned)
         if needed_s > ABOUT * within_s:
             about = units.show_seconds(needed_s)
-            terminal.say(f"  {FEWEST_BLOCKS} blocks are the fewest for an interval: about {about}")
+            terminal.say(f"  time       an interval needs at least {FEWEST_BLOCKS} blocks: about {about}")
         asked = lab.with_precision((_read(question, fitted if half is None else FEWEST_BLOCKS),), half, None)
         planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, named_libraries=named)
         try:

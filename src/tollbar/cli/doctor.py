@@ -56,8 +56,8 @@ def _machine() -> Iterator[Check]:
     yield Check(True, f"{found['cpu']}, {found['cores']} cores, kernel {found['kernel']}")
     yield Check(
         found["cores"] > 1,
-        f"runners are kept on core {machine.measuring_core()}, the lab off it",
-        "with one core the lab and what it measures take turns: intervals will be wider",
+        f"runners use core {machine.measuring_core()}, the lab the other cores",
+        "with one core the lab and the measured programs take turns; intervals will be wider",
     )
     yield Check(
         found["governor"] in ("performance", "not stated"),
@@ -65,7 +65,7 @@ def _machine() -> Iterator[Check]:
         "cpupower frequency-set -g performance",
     )
     load = machine.load()
-    yield Check(True, f"CPU time of servers is known by {found['accounts']}")
+    yield Check(True, f"servers' CPU time is read from {found['accounts']}")
     yield Check(load < 0.7, f"load {load:.1f}", "wait until nothing else is running")
 
 
@@ -83,7 +83,7 @@ def _leftovers() -> Iterator[Check]:
 def _providers() -> Iterator[Check]:
     for one in libraries.everything():
         if isinstance(one, libraries.Broken):
-            yield Check(False, f"{one.spec}: {one.reason}", "leave it out of studies, or mend it")
+            yield Check(False, f"{one.spec}: {one.reason}", "remove it from studies, or repair it")
         elif one.fault:
             # A missing provider is not a fault: its cells have the reason, and the others are measured.
             yield Check(True, f"{one.spec}: {one.fault[1]}")
@@ -107,7 +107,7 @@ def _self_test() -> Iterator[Check]:
         yield Check(
             result.verdict is ClaimVerdict.STILL_TRUE and _close(result.ratio, result.claim.one_ratio),
             f"self-test: {result.claim.says}: {here}",
-            "this machine is too busy or too uneven right now; close what runs beside, and try again",
+            "this machine is too busy or too noisy now; end other programs and repeat",
         )
 
 

@@ -71,7 +71,7 @@ def run_on(
     try:
         cluster.drive(fleets, labels)
     except KeyboardInterrupt:
-        terminal.say(f"go on with: {fleets.how_to_go_on()}")
+        terminal.say(f"to continue: {fleets.how_to_go_on()}")
         raise
     except TollbarError:
         # Nothing has begun: no node was asked.
@@ -127,7 +127,7 @@ def _answered(fleets: Fleets, options: Options) -> ExitStatus:
     left = [one for one in fleets.fleet.nodes if one.state != "done"]
     if left:
         terminal.say(
-            f"{len(left)} of {len(fleets.fleet.nodes)} nodes are not done; go on with: {fleets.how_to_go_on()}"
+            f"{len(left)} of {len(fleets.fleet.nodes)} nodes are not done; to continue: {fleets.how_to_go_on()}"
         )
     if not done:
         return ExitStatus.SOME_FAILED

@@ -63,7 +63,7 @@ def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachin
     """
     found = lab.take_up(directory, asked, places)
     if found.began_with is not None:
-        words = f"the run began with Tollbar {found.began_with}, and {__version__} goes on with it"
+        words = f"the run began with Tollbar {found.began_with} and continues with {__version__}"
         terminal.say(f"warning: {words}: its report names both", "yellow")
     if found.tried_again:
         terminal.say(f"  resumed    {counted(found.tried_again, 'cell')} that failed too often before: tried again")
@@ -96,7 +96,7 @@ def carry_out(
     except KeyboardInterrupt:
         options = map(shlex.quote, named_again([one.study for one in planned.studies]))
         again = " ".join([pasted(store.directory), *options])
-        terminal.say(f"interrupted; go on with: tollbar run --resume {again}")
+        terminal.say(f"interrupted; to continue: tollbar run --resume {again}")
         raise
     finally:
         store.close()
@@ -198,14 +198,14 @@ def _words(event: Event) -> str | None:
     """Return the line for an event; None where it has none."""
     match event:
         case NothingCompared(name, asked):
-            return f"  precision  {name}: nothing was compared, so that {percent(asked)} means nothing"
+            return f"  precision  {name}: no cell was compared, so {percent(asked)} has no meaning"
         case PrecisionReached(name, asked, blocks):
             return f"  precision  {name}: {percent(asked)} reached after {counted(blocks, 'block')}"
         case PrecisionMissed(name, asked, widest, more, about_s):
-            needs = f"some {counted(more, 'more block')}, about {units.show_seconds(about_s)}, would do"
-            return f"  precision  {name}: {_known(widest)}, where {percent(asked)} was asked for: {needs}"
+            needs = f"about {counted(more, 'more block')} ({units.show_seconds(about_s)}) would reach it"
+            return f"  precision  {name}: {_known(widest)}, not ± {percent(asked)}; {needs}"
         case NoTime(cells):
-            return f"  time       {counted(cells, 'cell')} left out, for which there is no time"
+            return f"  time       {counted(cells, 'cell')} left out, because time is short"
         case _:
             return None
 
@@ -220,14 +220,14 @@ def _say_plan(planned: Plan, store: Store, say: Callable[[str], None]) -> None:
     say(f"  plan       {len(planned.cells)} cells, about {about}")
     say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
-        terminal.say(f"warning: {where} is passed over: {reason}", "yellow")
+        terminal.say(f"warning: {where} is skipped: {reason}", "yellow")
     fewest = FEWEST_BLOCKS
     for one in planned.studies:
         if one.study.measure.blocks < fewest:
             blocks = counted(one.study.measure.blocks, "block")
-            said = f"{one.study.name}: {blocks} cannot carry an interval, so that every verdict will be unclear"
-            terminal.say(f"warning: {said}: ask for at least {fewest} (--blocks {fewest})", "yellow")
+            said = f"{one.study.name}: {blocks} are too few for an interval, so every verdict will be unclear"
+            terminal.say(f"warning: {said}; measure at least {fewest} with `--blocks {fewest}`", "yellow")
     busy = machine.busy_cores()
     if busy > BUSY:
-        said = f"other programs use {busy:.1f} of {os.cpu_count()} cores, which widens the intervals"
+        said = f"other programs use {busy:.1f} of {os.cpu_count()} cores, so intervals will be wider"
         terminal.say(f"warning: {said}; end them, or measure longer", "yellow")

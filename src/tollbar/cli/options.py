@@ -111,7 +111,7 @@ def plan_of(asked: Sequence[Study], library: tuple[Path, ...], seed: int) -> Pla
     """Return the plan of these studies, with a warning for each that is skipped."""
     planned = plan.make(asked, seed=seed, named_libraries=full_paths(library))
     for where, reason in planned.broken.items():
-        terminal.say(f"warning: passed over: {where}: {reason}", "yellow")
+        terminal.say(f"warning: skipped: {where}: {reason}", "yellow")
     return planned
 
 

@@ -122,10 +122,10 @@ def _measured(
     for family, one in questions.items():
         if most < len(one.able):
             left = enumeration(one.able[most:])
-            terminal.say(f"  {family:<10} not measured, for want of time: {left}")
+            terminal.say(f"  {family:<10} not measured, because time is short: {left}")
     if needed_s > within_s:
         about = units.show_seconds(needed_s)
-        terminal.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
+        terminal.say(f"  time       an interval needs at least {FEWEST_BLOCKS} blocks: about {about}")
     planned, store = lab.begin(asked, command=command_line(), runs=runs, named_libraries=named)
     judged = measuring.carry_out(planned, store, report=False, how_long=lab.HowLong(within_s=within_s / len(asked)))
     return judged.run, status_of(judged)

@@ -137,7 +137,7 @@ def _last_judged(source: Publication) -> Judgement | None:
                     return judged_run(said.parent)
         except (TollbarError, KeyError) as error:
             why = error.what if isinstance(error, TollbarError) else f"run.json has no {error}"
-            terminal.say(f"warning: {said.parent} is passed over: {why}", "yellow")
+            terminal.say(f"warning: {said.parent} is skipped: {why}", "yellow")
     return None
 
 

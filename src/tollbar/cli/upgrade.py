@@ -88,7 +88,7 @@ def upgrade(
     asked = upgrading.studies(one, other, families, FEWEST_BLOCKS)
     # One look only: a second one would widen every interval by half.
     for name, reason in upgrading.not_asked(one, other, families).items():
-        terminal.say(f"warning: {name} is not asked: {reason}: {upgrading.LIBSSL_HINT}", "yellow")
+        terminal.say(f"warning: {name} is not measured: {reason}: {upgrading.LIBSSL_HINT}", "yellow")
     kept = {
         "old": old,
         "new": new,

@@ -42,7 +42,7 @@ BROUGHT_LIMIT_S = 120.0
 STOP_LIMIT_S = 30.0
 # Exit statuses of a node's run, as in `errors.ExitStatus`, after which it is complete.
 DONE, SOME_FAILED = 0, 1
-SIMULATED = "simulated: all nodes are this one machine, measured one after the other, and nothing of it is a network's"
+SIMULATED = "simulated: all nodes are on this machine and measured one after the other; no figure is that of a network"
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Fleets:
             self.fleet.nodes = [one for one in members if one]
         left = [place.name for place, member in zip(places, members, strict=True) if member is None]
         if left:
-            why = "not of this fleet, not to be told from another of its name, or with a name that is no host's"
+            why = "not in this fleet, or its name is not unique or not a host name"
             terminal.say(f"  left out   {enumeration([shown(name) for name in left])}: {why}", "yellow")
         for place, member in zip(places, members, strict=True):
             if member is None or member.state is State.DONE:
@@ -122,7 +122,7 @@ class Fleets:
         here = {one.member.name for one in self.nodes}
         for member in self.fleet.nodes:
             if member.state is not State.DONE and member.name not in here:
-                member.state, member.reason = State.LOST, "is not in the cluster, or was not asked for"
+                member.state, member.reason = State.LOST, "is not in the cluster, or not selected by `--nodes`"
         self.write()
 
     def _measure(self, cluster: Cluster, at_once: int) -> None:
@@ -155,7 +155,7 @@ class Fleets:
         version = replies.read(replies.VERSION, one.part.call("version"))
         if version != __version__:
             has = f"Tollbar {shown(version)}" if version else "no Tollbar"
-            self._end(one, State.REFUSED, f"has {has}, and this is {__version__}")
+            self._end(one, State.REFUSED, f"has {has}; this machine has {__version__}")
             return
         fleet, run = self.directory.name, one.member.run
         if (at_home := one.home.whole) is not None:
@@ -196,10 +196,10 @@ class Fleets:
             errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
             self._set(one, State.FAILED, (errors or lines[-1:] or [f"ended with status {found.status}"])[-1])
         elif one.home.whole is None:
-            self._set(one, State.FAILED, "sends nothing of its run")
+            self._set(one, State.FAILED, "sent nothing of its run")
         else:
             one.part.call("forget", self.directory.name)
-            self._set(one, State.DONE, "some cell failed, or none could be measured" if found.status else None)
+            self._set(one, State.DONE, "a cell failed, or none could be measured" if found.status else None)
 
     def _bring(self, one: Driven) -> None:
         """Copy a run's changes home; a copy that does not match its digests is requested again in full."""

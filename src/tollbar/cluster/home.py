@@ -68,7 +68,7 @@ class Home:
         Raises TollbarError for a name that no run has, and for another run.
         """
         if not _is_plain(name, _RUN) or self.run not in (None, name):
-            raise TollbarError(f"sends another run than the one it began: {shown(name)}")
+            raise TollbarError(f"sent another run than the one it began: {shown(name)}")
         self.run = name
 
     def give_up(self) -> None:
@@ -105,25 +105,25 @@ class Home:
         sizes = {str(path.relative_to(self.directory)): path.stat().st_size for path in _files(self.directory)}
         for file, content in files.items():
             if not _is_plain(file, _FILE) or ".." in file.split("/"):
-                raise TollbarError(f"sends a file that is not part of a run: {shown(file)}")
+                raise TollbarError(f"sent a file that is not part of a run: {shown(file)}")
             if len(content) > MOST_BYTES.get(file, MOST_OTHERWISE):
-                raise TollbarError(f"sends a file beyond the limit of a run: {shown(file)}")
+                raise TollbarError(f"sent a file above the size limit of a run: {shown(file)}")
             sizes[file] = len(content)
         # A node may send other files each time, so their total is limited.
         if len(sizes) > MOST_FILES:
-            raise TollbarError(f"sends {len(sizes)} files, where a run has at most {MOST_FILES}")
+            raise TollbarError(f"sent {len(sizes)} files; the limit of a run is {MOST_FILES}")
         # Files of their own limit are apart.
         texts = sum(size for file, size in sizes.items() if file not in MOST_BYTES)
         if texts > MOST_TEXTS:
-            raise TollbarError(f"sends {texts} bytes of studies and families, beyond the limit of a run")
+            raise TollbarError(f"sent {texts} bytes of studies and families; the limit of a run is {MOST_TEXTS}")
 
     def _take_results(self, path: Path, coming: replies.Results) -> None:
         before = path.stat().st_size if path.exists() else 0
         # The length that the node reports allocates nothing by itself.
         if coming.length > (there := before + sum(map(len, coming.blocks.values()))):
-            raise TollbarError(f"sends results of {coming.length} bytes, of which {there} are here or sent")
+            raise TollbarError(f"sent an incomplete copy of its results: {there} of {coming.length} bytes")
         if not all(0 <= at * BLOCK_BYTES < coming.length for at in coming.blocks):
-            raise TollbarError("sends a part of the results that is not within them")
+            raise TollbarError("sent a part that is outside of its results")
         _write(path, self._merged(path, coming))
         # The log of another copy does not belong to this one.
         for suffix in ("-wal", "-shm"):
@@ -142,11 +142,11 @@ class Home:
                 block = coming.blocks.get(start // BLOCK_BYTES)
                 block = before.read(size) if block is None else block
                 if len(block) != size:
-                    raise TollbarError("sends a part of the results that is not within them")
+                    raise TollbarError("sent a part that is outside of its results")
                 together.update(block)
                 yield block
         if together.hexdigest() != coming.digest:
-            raise TollbarError("sends results that do not match their digest")
+            raise TollbarError("sent results that do not match their digest")
 
 
 def _is_plain(name: str, form: re.Pattern[str]) -> bool:
@@ -173,9 +173,9 @@ def _with_looks(path: Path, said: bytes) -> bytes:
             there["interim_looks"] = [noted[key] for key in sorted(noted)]
         merged = json.dumps(coming, indent=1).encode() + b"\n" if before else said
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
-        raise TollbarError("sends a run.json that no run has") from error
+        raise TollbarError("sent a run.json that is not one of a run") from error
     if len(merged) > MOST_BYTES["run.json"]:
-        raise TollbarError("sends a run.json that is larger than any run has, with the looks that were noted here")
+        raise TollbarError("sent a run.json that is too large with the looks that were recorded here")
     return merged
 
 

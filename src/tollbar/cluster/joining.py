@@ -64,7 +64,7 @@ def new_members(places: Sequence[ClusterNode]) -> list[FleetNode | None]:
         is_usable = _NAME.fullmatch(name) and name not in (FILE, PAGE)
         found.append(FleetNode(name, place.address, dict(place.labels), host=host) if is_usable else None)
     if not any(found):
-        raise TollbarError(f"no node has a usable name: {enumeration([shown(name) for name in names])}")
+        raise TollbarError(f"no node has a valid host name: {enumeration([shown(name) for name in names])}")
     return found
 
 

@@ -87,7 +87,7 @@ class Network:
         """
         number = len(self.spaces) + 1
         if number > MOST:
-            raise TollbarError(f"at most {MOST} machines are made up on one")
+            raise TollbarError(f"at most {MOST} machines can be simulated on one")
         space = _made(self.sandbox, name, f"{NETWORK}.{number + 1}", OF_MACHINE)
         cable = _cable(space)
         self._ip(self.hub, f"link add {cable} type veth peer name eth0 netns {space.pid}")
@@ -139,7 +139,7 @@ def _made(sandbox: Sandbox, name: str, address: str, kinds: tuple[str, ...]) -> 
         )  # fmt: skip
         # A process that ended prints nothing, and the reason is in its log.
         if (said := first_line(holder.process, MADE_LIMIT_S)) != b"ready":
-            why = f"nothing within {MADE_LIMIT_S:g} s" if said is None else holder.fault()
+            why = f"no answer within {MADE_LIMIT_S:g} s" if said is None else holder.fault()
             holder.end()
             raise TollbarError(f"no namespaces can be made here: {why}", hint=HINT)
     except OSError as error:

@@ -91,7 +91,7 @@ class Cluster:
         try:
             return Actor(ray.remote(node_module.NodeAgent).options(**options).remote(name))
         except ValueError as error:
-            raise TollbarError("another driver measures there: one at a time on a node") from error
+            raise TollbarError("another driver is measuring on this node; only one can at a time") from error
 
     def close(self) -> None:
         """Lets the cluster go, and with it all parts."""
@@ -194,5 +194,5 @@ def _not_connected(where: str, error: Exception, said: str) -> TollbarError:
 
 
 def _last_line(text: str, *, first: bool = False) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason is given"]
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason was given"]
     return lines[0 if first else -1]

@@ -61,4 +61,4 @@ def read(kind: TypeAdapter[Reply], reply: object) -> Reply:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, fault["loc"]))
         what = f"`{place}`: {fault['msg']}" if place else fault["msg"]
-        raise TollbarError(f"sends an invalid answer: {what}") from error
+        raise TollbarError(f"sent an invalid answer: {what}") from error

@@ -42,7 +42,7 @@ def fingerprint() -> dict[str, Any]:
         "memory_bytes": _memory_bytes(),
         "mitigations": _mitigations(),
         "hyperthreads": hyperthreads(),
-        **({"simulated": "a node that is made up on this machine"} if os.environ.get(SIMULATED) else {}),
+        **({"simulated": "a simulated node on this machine"} if os.environ.get(SIMULATED) else {}),
     }
 
 
@@ -132,7 +132,7 @@ def lacks_cores(threads: int) -> str | None:
         return None
     has = "1 core" if len(CORES) == 1 else f"{len(CORES)} cores"
     named = ", ".join(map(str, sorted(CORES)))
-    return f"{threads} threads take a core each, and {has} may be used here ({named})"
+    return f"{threads} threads need a core each; {has} can be used here ({named})"
 
 
 def cores_for(threads: int, core: int) -> tuple[int, ...]:
@@ -253,7 +253,7 @@ def available_memory_bytes(root: Path = Path("/")) -> int:
 
 
 def _memory_limit(root: Path) -> Limit:
-    found = [Limit(_memory_bytes("MemAvailable", root), "what is free on the machine")]
+    found = [Limit(_memory_bytes("MemAvailable", root), "the free memory of the machine")]
     for folder, name in _groups("memory", root):
         # The page cache does not count as used, because the kernel frees it on demand.
         for limit, taken in (("memory.max", "anon"), ("memory.limit_in_bytes", "total_rss")):
@@ -261,7 +261,7 @@ def _memory_limit(root: Path) -> Limit:
             if text.isdecimal():
                 used = re.search(rf"^{taken} (\d+)$", _read(str(folder / "memory.stat")), re.MULTILINE)
                 free = max(0, int(text) - (int(used[1]) if used else 0))
-                found.append(Limit(free, f"what is free in the control group {name}"))
+                found.append(Limit(free, f"the free memory of the control group {name}"))
     return min(found, key=_amount)
 
 

@@ -59,7 +59,7 @@ def is_plain(name: str) -> bool:
 
 def _plain(name: str) -> str:
     if not is_plain(name):
-        raise ValueError(f"a name, and no place: `{name}`")
+        raise ValueError(f"`{name}` must be a name, not a path")
     return name
 
 

@@ -29,7 +29,7 @@ def excepted_words(one: Reason) -> str:
 
 def ended_words(one: Except, to: str = "") -> str:
     """Return the words that an exception has ended; `to` is ` to POLICY RULE`, or empty where both are named before."""
-    return f"its exception{to} ended on {one.until} ({one.because}) and counts no more"
+    return f"its exception{to} ended on {one.until} ({one.because}) and no longer counts"
 
 
 def reason_words(one: Reason) -> str:

@@ -113,7 +113,7 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     for name, entry in said["studies"].items():
         # Files have names in UTF-8, which has no surrogates.
         if not (is_plain(name) and name.isprintable()):
-            raise TollbarError(f"no name of a study: `{name}`", where=str(directory / "run.json"))
+            raise TollbarError(f"not a name of a study: `{name}`", where=str(directory / "run.json"))
         path = directory / "studies" / f"{name}.toml"
         try:
             one = study.read(

@@ -53,7 +53,7 @@ class Store:
             return
         first = batch[0]
         if any((one.study, one.block, one.batch) != (first.study, first.block, first.batch) for one in batch):
-            raise ValueError("trials of more than one batch")
+            raise ValueError("the trials must be those of one batch")
         series = [[*series_of(trial.chunks)] for trial in batch]
         loads = [trial.load.model_dump_json() if trial.load else None for trial in batch]
         count = self.count.plus([values_of(text) for some in series for _, _, text in some], loads)

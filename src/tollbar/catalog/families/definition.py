@@ -143,8 +143,8 @@ class Family:
                     if int(coordinates[name]) < needed:
                         has, each = setting.words(coordinates[name]), setting.words(least)
                         return (
-                            f"`{name}` is {has}, and {coordinates[other]} `{other}` need"
-                            f" {setting.words(needed)} at least, {each} each"
+                            f"`{name}` is {has}; {coordinates[other]} `{other}` need at least"
+                            f" {setting.words(needed)} ({each} each)"
                         )
         return None
 

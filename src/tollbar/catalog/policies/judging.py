@@ -43,11 +43,11 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date, *, by_go
         ruling = Ruling.BREAKS
     elif later := [part for part in policy.all_of_it if on < part.dated and part.has_rules_on(family.name)]:
         # Its rules must be met too, and the earlier ones are not known.
-        ruling, missing = Ruling.CANNOT_SAY, f"{later[0].name}, which it extends, is of {later[0].dated}"
+        ruling, missing = Ruling.CANNOT_SAY, f"it extends {later[0].name}, which is in force from {later[0].dated}"
     elif Ruling.CANNOT_SAY in counted:
         ruling = Ruling.CANNOT_SAY
     elif findings and family.choices[str(coordinates["choice"])].standing is Standing.NULL:
-        ruling, missing = Ruling.CANNOT_SAY, "it protects nothing, and no rule says that something must"
+        ruling, missing = Ruling.CANNOT_SAY, "it protects nothing, and no rule requires protection"
     elif findings:
         ruling = Ruling.MEETS
     else:
@@ -57,7 +57,7 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date, *, by_go
 
 def _silence(policy: Policy, family: Family, on: date) -> str:
     if on < policy.dated:
-        return f"this edition is of {policy.dated}"
+        return f"this edition is in force from {policy.dated}"
     return "it has no rule on this" if policy.is_about(family.name) else f"it has no rule on the family {family.name}"
 
 
@@ -178,7 +178,7 @@ def _strength(least: int, family: Family, cell: Cell) -> Found:
     unknown = _without(family, cell, lambda value: value.strength is not None)
     if unknown:
         return Ruling.CANNOT_SAY, _not_given(unknown)
-    return _MET if strength is not None else (Ruling.CANNOT_SAY, "nothing in bits can be said of it")
+    return _MET if strength is not None else (Ruling.CANNOT_SAY, "its strength in bits is not known")
 
 
 def open_for_standing(family: Family, cell: Cell) -> list[str]:

@@ -74,7 +74,7 @@ class Platform(Strict):
         missing = [program for program in self.programs if shutil.which(program) is None]
         if not missing:
             return None
-        return f"{self.title} lacks {', '.join(missing)}; to have it: {self.install}"
+        return f"{self.title} needs {', '.join(missing)}; to install it: {self.install}"
 
 
 class NotBuilt(Exception):

@@ -140,11 +140,11 @@ def find(server: Server) -> Installed | Unavailable:
         found = {tool: _first_program(names, component) for tool, names in component.tools.items()}
         missing = [server.title] if program is None else [tool for tool, path in found.items() if path is None]
         if program is None or missing:
-            return Unavailable(server.name, f"{missing[0]} is not installed; to have it: {server.install}")
+            return Unavailable(server.name, f"{missing[0]} is not installed; to install it: {server.install}")
         asked = found[component.version.tool] if component.version.tool else program
         version = _version(asked, component.version) if asked else None
         if version is None:
-            reason = f"{asked} does not say its version, and a server without one measures nothing"
+            reason = f"{asked} does not print its version; every result names it"
             return Unavailable(server.name, reason)
         programs[component.name], versions[component.name] = program, version
         tools[component.name] = {tool: str(path) for tool, path in found.items()}
@@ -153,7 +153,7 @@ def find(server: Server) -> Installed | Unavailable:
         there = next((folder for folder in folders if os.path.isdir(folder)), None)
         if there is None:
             return Unavailable(
-                server.name, f"{server.title} has no folder of {place} here; to have it: {server.install}"
+                server.name, f"{server.title} has no folder of {place} here; to install it: {server.install}"
             )
         places[place] = there
     return Installed(server, versions, programs, tools, places)

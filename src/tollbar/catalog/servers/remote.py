@@ -91,7 +91,7 @@ def accounted(remotes: Sequence[Remote], pids: Sequence[int]) -> tuple[Remote, .
                 hint="`pgrep nginx` prints process ids, for example",
             )
         if os.getpid() in proc.tree(pid):
-            above = f"{proc.program(pid)} has started Tollbar itself, whose own work would be counted as the server's"
+            above = f"{proc.program(pid)} has started Tollbar, whose CPU time would count as the server's"
             hint = 'name the server\'s own process, for example `--server-pid "$(cat /run/nginx.pid)"`'
             raise TollbarError(above, where=f"--server-pid {pid}", hint=hint)
         if not proc.shows_files(pid):

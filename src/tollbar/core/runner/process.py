@@ -180,10 +180,10 @@ class Process:
             self._refuse_more()
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                raise Ended(f"it did not end within {limit_s:.0f} s of its last line", timed_out=True)
+                raise Ended(f"the runner did not end within {limit_s:.0f} s of its last line", timed_out=True)
             self._take_in(left_s)
         if self._heard.strip():
-            return "it went on after its last line"
+            return "the runner sent more after its last line"
         reason = self._how_it_ended(max(0.0, deadline - time.monotonic()))
         return None if self._process.returncode == 0 else reason
 
@@ -250,7 +250,7 @@ class Process:
         Raises TollbarError if its guard could not start the engine any more.
         """
         if not self._has_ended(limit_s):
-            raise Ended("it said nothing more and did not end", timed_out=True)
+            raise Ended("the runner sent nothing more and did not end", timed_out=True)
         status = self._process.returncode
         # For a command that a signal ended, the guard returns the status of a shell: 128 and the signal's number.
         if status < 0 or status > 128:

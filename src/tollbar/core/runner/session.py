@@ -97,9 +97,9 @@ class Session:
         """Wait until the runner is ready and warm. Return its receipt. Raises Stopped."""
         said = _unless_ended(self._hear(limit_s))
         if not isinstance(said.get("ready"), dict):
-            raise Stopped(failed("the runner did not say that it is ready"))
+            raise Stopped(failed("the runner did not report that it is ready"))
         if not said["ready"].get("provider"):
-            raise Stopped(failed("a runner that cannot say its provider's version measures nothing"))
+            raise Stopped(failed("the runner must report its provider's version, because every result names it"))
         return _validated(said["ready"], Ready)
 
     def advance(
@@ -132,7 +132,7 @@ class Session:
         # The runner's own probe has another scale than the lab's: one quick reading would make all others count as
         # noisy.
         if chunk.observed.slices and not slice_s:
-            fault = "it answered with slices, which were not asked for"
+            fault = "the runner sent slices, which were not requested"
         if fault:
             raise Stopped(failed(fault))
         return chunk
@@ -198,20 +198,20 @@ def _impossible(chunk: ChunkRecord, seconds: float, operations: int, elapsed_ns:
     """Return why this chunk is impossible by the lab's own clock, or None."""
     # Checked first: a duplicate answer to the previous request may also be too small for this one.
     if chunk.wall_ns > elapsed_ns + CLOCK_SLACK_NS:
-        elapsed = f"a chunk of {chunk.wall_ns / 1e6:.1f} ms came {elapsed_ns / 1e6:.1f} ms after it was asked for"
+        elapsed = f"a chunk of {chunk.wall_ns / 1e6:.1f} ms came {elapsed_ns / 1e6:.1f} ms after its request"
         return f"the runner answered out of turn, or with another clock: {elapsed}"
     if chunk.operations < operations:
-        return f"a chunk of {chunk.operations} operations, where at least {operations} were asked for"
+        return f"a chunk has {chunk.operations} operations; at least {operations} were requested"
     if chunk.wall_ns + CLOCK_SLACK_NS < seconds * 1e9:
-        return f"a chunk of {chunk.wall_ns / 1e6:.3f} ms, where at least {seconds * 1e3:.3f} ms were asked for"
+        return f"a chunk of {chunk.wall_ns / 1e6:.3f} ms is too short; at least {seconds * 1e3:.3f} ms were requested"
     for what in ("operations", "cpu_ns", "wall_ns") if chunk.observed.slices else ():
         said, parts = getattr(chunk, what), sum(getattr(one, what) for one in chunk.observed.slices)
         if said != parts:
-            return f"`{what}` is {said}, and those of its slices are {parts} together"
+            return f"`{what}` is {said}, but its slices add up to {parts}"
     if chunk.observed.background_ns > chunk.cpu_ns:
-        return "more CPU time between chunks than in all of it"
+        return "the CPU time between chunks exceeds the total CPU time"
     if chunk.cpu_ns > (chunk.wall_ns + chunk.observed.background_ns) * MOST_CORES:
-        return "more CPU time than the machine has"
+        return "the CPU time exceeds that of all cores of the machine"
     return None
 
 

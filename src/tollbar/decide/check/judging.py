@@ -21,9 +21,9 @@ from tollbar.study.plan import Plan
 # Neighbours on a core slow different kinds of work differently: by a third in the cases examined (facts of the probe in
 # METHOD.md). A noisy ratio is over a limit only beyond that.
 NEIGHBOURS = 1.4
-_NEIGHBOURS = "the core was not quiet, and neighbours alone may move a ratio so far"
+_NEIGHBOURS = "the core was not quiet, and neighbours alone can change a ratio this much"
 _MAY_HAVE_NEIGHBOUR = (
-    "cannot exclude a steady neighbour: first run on this processor, and one alone may move a ratio so far"
+    "cannot exclude a steady neighbour, which alone can change a ratio this much: first run on this processor"
 )
 
 
@@ -120,9 +120,9 @@ def _found(ratio: Interval, limit: float | None, toll: Toll) -> tuple[BudgetVerd
     if ratio.low <= limit:
         return BudgetVerdict.CANNOT_TELL, "the limit lies within the interval"
     if toll.noise is None:
-        return BudgetVerdict.CANNOT_TELL, "nothing was measured twice, so that nothing is known of the noise"
+        return BudgetVerdict.CANNOT_TELL, "there is no A/A pair, so the noise is not known"
     if ratio.estimate <= limit * reach(toll.noise):
-        return BudgetVerdict.CANNOT_TELL, "it is over by no more than what was measured twice may differ"
+        return BudgetVerdict.CANNOT_TELL, "it is over the limit by no more than A/A pairs may differ"
     if is_noisy and ratio.low <= limit * NEIGHBOURS:
         return BudgetVerdict.CANNOT_TELL, _NEIGHBOURS
     return BudgetVerdict.OVER, None

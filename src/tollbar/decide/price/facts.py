@@ -70,7 +70,9 @@ class Facts:
             for value, property_ in self.found.get(name, {}).items():
                 is_of_rsa = value in _OF_RSA and self.values.get("family") == "cipher"
                 if is_of_rsa or (name not in used and (property_ in _OF_ALGORITHMS or value in _OF_RSA)):
-                    return f"its {_PROPERTIES.get(property_, property_)} says {value} besides, which is no part of it"
+                    return (
+                        f"its {_PROPERTIES.get(property_, property_)} says {value} in addition, which is not part of it"
+                    )
         return None
 
     def cut_tag(self) -> str | None:

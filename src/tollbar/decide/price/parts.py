@@ -282,7 +282,7 @@ def _protocol(crypto: _Crypto, name: str) -> Made:
     if not of.cipher_suites:
         yield "protocol", name, said, {"certificate": certificates}
     for suite in of.cipher_suites or ():
-        own = shown(_text(suite.name)) or "a cipher suite of no name"
+        own = shown(_text(suite.name)) or "a cipher suite without a name"
         # With several schemes the one in use is unknown.
         schemes = _each(suite.tls_signature_schemes)
         scheme = _text(schemes[0]) if len(schemes) == 1 else ""

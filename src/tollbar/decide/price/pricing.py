@@ -29,7 +29,9 @@ from tollbar.results import Run
 # Operations that a user waits for, in families that have rare ones too.
 _OPERATIONS = {"signature": ("op=sign,verify",), "cipher": ("op=encrypt,decrypt",)}
 # Families whose choice is not by least cost, with the command that helps.
-_NOT_BY_COST = {"password-hash": "a password hash is to cost what one can pay: `tollbar tune password-hash` finds it"}
+_NOT_BY_COST = {
+    "password-hash": "a password hash must be as expensive as you can afford; `tollbar tune password-hash` finds it"
+}
 
 _PLATFORMS = {"java": "Java", "go": "Go", "python": "Python", "node": "Node", "dotnet": ".NET"}
 _WORST_FIRST = (Ruling.BREAKS, Ruling.CANNOT_SAY, Ruling.MEETS)

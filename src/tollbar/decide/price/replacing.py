@@ -64,11 +64,11 @@ class FamilyOffer:
         if not self.studies:
             if self.is_of_clients:
                 return None, f"of the family {self.wanted.family.name} the runs have the load client's CPU time alone"
-            missing = "no run here has" if self.has_runs else "nothing was measured of"
+            missing = "no run here has" if self.has_runs else "no run has measured"
             return None, f"{missing} the family {self.wanted.family.name}"
         places = [place for study in self.studies for place in study.places(use, platform)]
         if not places:
-            return None, "nothing that meets the policies is in the runs"
+            return None, "the runs have no choice that meets the policies"
         best = max(places, key=lambda place: place.rank)
         if best.own:
             return best, None

@@ -267,7 +267,7 @@ def _notes(pricing: Pricing) -> Iterator[str]:
     elif not pricing.runs and pricing.count(Ruling.BREAKS):
         yield "No cost was measured. Take costs from a run with `--run RUN`, or measure now with `--for 20s`."
     if any(line.reason and line.uses for line in pricing.lines):
-        yield "If an asset lacks a fact, its best possible choice is judged; here even that breaks a policy."
+        yield "If a fact about an asset is missing, its best possible choice is judged; here even that breaks a policy."
     if pricing.inventory.others:
         others = pricing.inventory.others
         yield f"Not judged, because not cryptographic: {counted(others, 'component')}."

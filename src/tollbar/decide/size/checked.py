@@ -169,7 +169,7 @@ def _measured(asked: Asked, one: StudyRun, known: Quickness) -> _Measured | str:
     for part in asked.cells:
         row = next((row for row in one.rows if part.wanted.items() <= row.coordinates.items()), None)
         if row is None:
-            return "it was not asked for"
+            return "it was not measured in this check"
         if (why := ledger.why_unmeasured(row)) is not None:
             return why
         rows.append(row)
@@ -177,7 +177,7 @@ def _measured(asked: Asked, one: StudyRun, known: Quickness) -> _Measured | str:
 
 
 def _why_not_asked(term: Term) -> str:
-    asks = "no load client asks for it"
+    asks = "no load client can send its requests"
     return asks if term.is_served else f"no server performs it, and {asks}"
 
 
@@ -205,7 +205,7 @@ def _side_by_side(sized: Sized, name: str, cells: Sequence[Cell], measured: Sequ
     moments = None if are_quiet else Moments.ALL
     found, in_phases = in_rounds(moments), _total([one.in_phases for one in measured])
     if found is None or in_phases is None:
-        return CheckedTerm(name, best[0], reason="its server's CPU time was not seen")
+        return CheckedTerm(name, best[0], reason="its server's CPU time was not measured")
     return CheckedTerm(name, predicted(moments), Sides(found, in_phases))
 
 

@@ -84,7 +84,7 @@ def attackers() -> Attackers:
             if name not in known:
                 raise unknown(kind, name, known, where=str(FILE))
     if not found.card:
-        raise TollbarError("no card", where=str(FILE))
+        raise TollbarError("the file must have at least one card", where=str(FILE))
     return found
 
 

@@ -37,7 +37,7 @@ MOST_MEASUREMENTS = 8
 MOST_CONFIRMATIONS = 3
 # Other programs at work make a hash take longer: up to twice as long where they want each core that hashes want.
 BUSY = 2.0
-NEVER_AGAIN = "whatever fitted took too long when it was measured again; measure while other programs rest"
+NEVER_AGAIN = "all fitting parameters took too long when measured again; repeat on an idle machine"
 # Nothing that authorities disallow is proposed. bcrypt is deprecated at any cost, and its users must still set one.
 LEAST_STANDING = Standing.DEPRECATED
 

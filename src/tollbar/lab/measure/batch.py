@@ -95,7 +95,7 @@ def _trial(member: Member, how: Measure, order: int, started_s: float, steal_ns:
     fault = member.fault
     if fault is None and not member.chunks:
         fault = failed(
-            "no chunk has a closed account: the server never came to rest, or its processes came and went in each"
+            "no chunk can be used: the server never went idle, or its processes started and ended within every chunk"
         )
     load = member.work.load(member.last, member.phase, member.seen) if member.work and not fault else None
     components = {name for chunk in member.chunks for name in chunk.cpu_ns}

@@ -65,10 +65,10 @@ class Agent:
         """Begin the session. Raises TollbarError for a lab of another version, and for a foreign address."""
         ours = f"{__version__} ({engine_build()})"
         if (theirs := f"{version} ({build})") != ours:
-            raise TollbarError(f"it has Tollbar {ours}, and this one is {theirs}")
+            raise TollbarError(f"it has Tollbar {ours}; the lab has {theirs}")
         for address in addresses:
             if not remote.is_here(address):
-                raise TollbarError(f"{address} is none of its addresses")
+                raise TollbarError(f"{address} is not an address of that machine")
         self._addresses, self._lab_directory = addresses, directory
         seeing = confined.seeing_groups()
         account = Account(os.geteuid(), seeing) if seeing and confined.has_accounts() else None

@@ -165,7 +165,7 @@ class Guarded:
         if self in self._sandbox.running:
             self._sandbox.running.remove(self)
         if left or status is None or status == NOT_ENDED:
-            return f"a process of {self.name} could not be ended (it is of session {self.pid})"
+            return f"a process of {self.name} could not be ended (session {self.pid})"
         return None
 
     def ends_well(self, deadline: float) -> bool:

@@ -59,7 +59,7 @@ class Mask:
             reason = f"`{self.name}` cannot be verified in the server's {self.path}: {why}"
             raise NotStarted(Outcome.UNSUPPORTED, reason)
         if any(wanted not in data for data in loaded):
-            raise NotStarted(Outcome.FAILED, f"the server's {self.path} does not obey `{self.name}`")
+            raise NotStarted(Outcome.FAILED, f"`{self.name}` has no effect on the server's {self.path}")
         return {"cpu": f"{VARIABLE}={':'.join(f'{word:#x}' for word in self.vector)}"}
 
 

@@ -196,7 +196,8 @@ class Node:
         ports = (endpoint.port, *endpoint.ports.values())
         is_right = endpoint.address in self.place.addresses and endpoint.ports.keys() == set(component.ports)
         if not is_right or not all(0 < port < 65536 for port in ports):
-            raise TollbarError(f"the machine of the role {self.where}: {component.name} would be at {said}")
+            what = f"{component.name} must listen on an address and the ports of its role, not at {said}"
+            raise TollbarError(f"the machine of the role {self.where}: {what}")
         return endpoint
 
     def prove(self, request: Request, pid: int) -> Mapping[str, str]:

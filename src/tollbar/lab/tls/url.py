@@ -158,10 +158,10 @@ PASSES = (
     " The cost of one step is its row minus the row before."
 )
 BY_ITSELF = "a scenario is performed in the version of TLS that the server negotiates by itself"
-NOT_COUNTED = "Cost is what the client pays for a request: what the server pays is no part of it."
+NOT_COUNTED = "Cost is the client's CPU time for a request; the server's is not included."
 COUNTED = (
-    "The server ran as it was found: Tollbar neither started it nor kept it to a core, and what it did meanwhile for"
-    " others, or by itself, is in its cost."
+    "The server ran as it was found: Tollbar neither started it nor kept it to a core, and its other work"
+    " at that time is in its cost."
 )
 OTHERWISE = {"https": "an https address is not asked in clear text", "http": "an http address is not asked over TLS"}
 

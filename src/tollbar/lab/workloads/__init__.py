@@ -158,22 +158,22 @@ class Work:
         """Return a contradiction in a chunk, such as a component that did not work, or None."""
         accounts = chunk.observed.threads
         if self.threads > 1 and len(accounts) != self.threads:
-            return f"accounts of {len(accounts)} threads, where {self.threads} were asked for"
+            return f"the runner reported {len(accounts)} threads; {self.threads} were requested"
         for what in ("operations", "cpu_ns") if accounts else ():
             said, theirs = getattr(chunk, what), sum(getattr(one, what) for one in accounts)
             if said != theirs:
-                return f"`{what}` is {said}, and those of its threads are {theirs} together"
+                return f"`{what}` is {said}, but its threads add up to {theirs}"
         left_over_ns = chunk.observed.left_over_ns
         if left_over_ns > max(LEFT_OVER * chunk.cpu_ns, LEFT_OVER_NS):
-            return f"{left_over_ns / 1e6:.1f} ms of the process's CPU time are in the account of no thread"
+            return f"{left_over_ns / 1e6:.1f} ms of the process's CPU time belong to no thread"
         seen = chunk.observed.components
         if seen.keys() != self.components.keys():
-            return f"an account of {sorted(seen)}, where the server is {sorted(self.components)}"
+            return f"CPU time was reported for {sorted(seen)}; the server has {sorted(self.components)}"
         if seen and not any(one.cpu_ns for one in seen.values()):
-            return "the server's processes used no CPU time, which cannot be"
+            return "the server's processes used no measurable CPU time"
         idle = [name for name in self.busy if not seen[name].cpu_ns]
         if idle:
-            return f"no CPU time was used by {' and '.join(idle)}, though no operation is done without it"
+            return f"{' and '.join(idle)} used no CPU time, although every operation needs it"
         return None
 
     def lacks(self, last: Record) -> str | None:
@@ -263,7 +263,7 @@ def _why_alone(cell: Cell) -> str | None:
     if isinstance(cell.server, Server) and cell.server.workers is None:
         return f"the server {cell.server.name} works on one core"
     if cell.coordinates.get("client") == "apart":
-        return "a load client is on the cores of the threads that it asks, and not apart from them"
+        return "with several threads a load client shares their cores; `client` cannot be `apart`"
     return machine.lacks_cores(cell.threads)
 
 

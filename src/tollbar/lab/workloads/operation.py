@@ -41,7 +41,7 @@ class OperationWorkload(Workload):
         refused = tuple(dict.fromkeys(what for proof in proofs for what in proof.refused))
         not_tried = tuple(dict.fromkeys(what for proof in proofs for what in proof.not_tried)) + unanswered
         if cell.standing is not Standing.NULL and not refused:
-            reason = "no proof: nothing wrong was tried and refused"
+            reason = "no proof: no wrong input was tried and refused"
             return Proven(cell.study, cell.key, Outcome.FAILED, reason, known, accepted, refused, not_tried)
         made = next((proof.made for proof in proofs if proof.made), None)
         if made is not None and cell.provider.kind != OTHER:
@@ -87,7 +87,7 @@ def beyond_memory(cell: Cell) -> str | None:
     if cell.memory_bytes <= available:
         return None
     takes, free = units.show_size(cell.memory_bytes), units.show_bytes(available)
-    return f"one operation takes {takes} of memory, and {free} are free here"
+    return f"one operation needs {takes} of memory; {free} are free here"
 
 
 def _records(cell: Cell, seed: int, given: Given) -> tuple[list[Record], tuple[str, ...]]:
@@ -153,10 +153,10 @@ def _ask_proof(cell: Cell, seed: int, answer: Answer | None, ask: Ask) -> Record
     if record.proof is None:
         return failed("the runner verified nothing")
     if not record.receipt.get("provider"):
-        return failed("a runner that cannot say its provider's version measures nothing")
+        return failed("the runner must report its provider's version, because every result names it")
     given = record.proof.answer
     if answer is not None and given is None:
-        return failed(f"no answer, where a known one must come: {_short(answer.expected)}")
+        return failed(f"no answer; it must be {_short(answer.expected)}")
     if answer is not None and given is not None and given.lower() != answer.expected.lower():
         return failed(f"a wrong answer: {_short(given)} instead of {_short(answer.expected)}")
     return record

@@ -141,7 +141,7 @@ class RequestWorkload(Workload):
             return unproven(cell, record.outcome, record.reason)
         refused = (*record.proof.refused, *alone.refused)
         if cell.standing is not Standing.NULL and not refused:
-            return unproven(cell, Outcome.FAILED, "no proof: nothing wrong was tried and refused")
+            return unproven(cell, Outcome.FAILED, "no proof: no wrong input was tried and refused")
         accepted, not_tried = (*record.proof.accepted, *alone.accepted), (*record.proof.not_tried, *alone.not_tried)
         return Proven(cell.study, cell.key, Outcome.OK, None, alone.known_answers, accepted, refused, not_tried)
 

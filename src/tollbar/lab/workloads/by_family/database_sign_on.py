@@ -50,5 +50,5 @@ class DatabaseSignOnWorkload(storage.StorageWorkload):
             return unproven(cell, record.outcome, record.reason)
         proof = record.proof
         if cell.standing is not Standing.NULL and not proof.refused:
-            return unproven(cell, Outcome.FAILED, "no proof: nothing wrong was tried and refused")
+            return unproven(cell, Outcome.FAILED, "no proof: no wrong input was tried and refused")
         return Proven(cell.study, cell.key, Outcome.OK, None, 0, proof.accepted, proof.refused, proof.not_tried)

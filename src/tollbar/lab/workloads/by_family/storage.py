@@ -116,7 +116,7 @@ class StorageWorkload(Workload):
         else:
             refused += ("the plaintext, searched for in all files of the stopped database",)
         if cell.standing is not Standing.NULL and not refused:
-            return unproven(cell, Outcome.FAILED, "no proof: nothing wrong was tried and refused")
+            return unproven(cell, Outcome.FAILED, "no proof: no wrong input was tried and refused")
         return Proven(cell.study, cell.key, Outcome.OK, None, 0, accepted, refused, record.proof.not_tried)
 
     @contextmanager
