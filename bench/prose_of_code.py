@@ -1,4 +1,7 @@
-"""Prose in code: docstrings, comments and messages of each source file, and the hits of the style's rules in them."""
+"""Prose in code: docstrings, comments and messages of each source file, and the hits of the style's rules in them.
+
+Texts of TOML files, such as titles and notes of families, policies and studies, are messages too.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,21 @@ import ast
 import io
 import re
 import tokenize
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-SOURCES = ("src/**/*.py", "bench/**/*.py", "tests/*.py", "engine/src/**/*.rs", "src/tollbar/catalog/runners/**/*")
+SOURCES = (
+    "src/**/*.py",
+    "src/**/*.toml",
+    "bench/**/*.py",
+    "tests/*.py",
+    "engine/src/**/*.rs",
+    "src/tollbar/catalog/runners/**/*",
+)
 """Source files, as patterns below the root."""
 COMMENT_MARKS: Mapping[str, re.Pattern[str]] = dict.fromkeys(
     (".rs", ".go", ".java", ".cs", ".mjs"),
@@ -19,6 +31,9 @@ COMMENT_MARKS: Mapping[str, re.Pattern[str]] = dict.fromkeys(
 )
 """Comments of each language but Python, line by line."""
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_TOML_COMMENT = re.compile(r"""^(?:[^"'#\n]|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')*#(.*)$""", re.MULTILINE)
+# Texts under this key are questions, which may begin with any word.
+_TOML_QUESTION = "question"
 # Shorter texts are names, keys and units.
 FEWEST_WORDS = 3
 FIRST_WORDS = re.compile(r"(What|Of|Those|That|It|The same|One|Where)\b")
@@ -50,7 +65,9 @@ class Source:
     @cached_property
     def texts(self) -> Texts:
         """Texts for people."""
-        return _of_python(self) if self.name.endswith(".py") else _of_others(self)
+        if self.name.endswith(".py"):
+            return _of_python(self)
+        return _of_toml(self) if self.name.endswith(".toml") else _of_others(self)
 
     def hits(self, rule: str) -> int:
         """Return the number of hits of a rule."""
@@ -65,7 +82,7 @@ class Source:
 def sources(root: Path, counted: Mapping[str, re.Pattern[str]]) -> list[Source]:
     """Return the source files that are written by hand."""
     paths = {path for pattern in SOURCES for path in root.glob(pattern)}
-    known = sorted(path for path in paths if path.suffix in (".py", *COMMENT_MARKS) and path.is_file())
+    known = sorted(path for path in paths if path.suffix in (".py", ".toml", *COMMENT_MARKS) and path.is_file())
     return [Source(str(path.relative_to(root)), path.read_text("utf-8"), counted) for path in known]
 
 
@@ -110,6 +127,24 @@ def _messages(tree: ast.Module, docstrings: set[int]) -> Iterator[str]:
             continue
         if len(text.split()) >= FEWEST_WORDS:
             yield text
+
+
+def _of_toml(source: Source) -> Texts:
+    """Return the comments and texts of a TOML file."""
+    texts = [text for text in _texts_in(tomllib.loads(source.text)) if len(text.split()) >= FEWEST_WORDS]
+    return Texts((), ("\n".join(_TOML_COMMENT.findall(source.text)), *texts))
+
+
+def _texts_in(said: Any, key: str = "") -> Iterator[str]:
+    """Yield the texts in a value of TOML, without questions."""
+    if isinstance(said, str) and key != _TOML_QUESTION:
+        yield said
+    elif isinstance(said, dict):
+        for name, value in said.items():
+            yield from _texts_in(value, name)
+    elif isinstance(said, list):
+        for value in said:
+            yield from _texts_in(value, key)
 
 
 def _of_others(source: Source) -> Texts:

@@ -87,7 +87,7 @@ def test_what_a_policy_says_of_providers_is_judged_as_it_will_be_measured() -> N
     assert {str(one["certificate"]) for one in cells} == {str(c.coordinates["certificate"]) for c in planned.cells}
     of_aws = nearby(want, {**given, "provider": ("aws-lc",)}, lambda cell: study.performing(want.family, cell))
     assert Ruling.CANNOT_SAY is of_aws.candidates[0].ruling
-    assert "what governs a library that is not the system's" in {one.what for one in of_aws.candidates[0].missing}
+    assert "the rules for a library that is not the system's" in {one.what for one in of_aws.candidates[0].missing}
     unknown = nearby(want, given)
     assert Ruling.CANNOT_SAY is unknown.candidates[0].ruling
     assert {"provider is not given"} == {one.what for one in unknown.candidates[0].missing}

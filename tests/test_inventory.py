@@ -164,7 +164,7 @@ def test_an_asset_is_a_choice_or_has_a_reason(component: Mapping[str, Any], expe
         (
             algorithm("RSA-1024", padding="pss", cryptoFunctions=["encrypt"]),
             {"padding": "pss"},
-            "it is said to transport keys too, which PSS does not: with what padding is not given",
+            "it also claims to transport keys, which PSS cannot; the padding for that is not given",
         ),
     ],
     ids=["oaep", "pss"],

@@ -128,7 +128,7 @@ def test_hpke_is_none_of_its_parts(component: Mapping[str, Any]) -> None:
     [
         (
             algorithm("RSA-2048", cryptoFunctions=["encrypt", "decrypt"]),
-            "? its padding is not given: what is judged as key transport has that of PKCS #1 v1.5",
+            "? its padding is not given; key transport is judged with that of PKCS #1 v1.5",
         ),
         (
             algorithm("RSA-2048", padding="raw", cryptoFunctions=["decrypt"]),

@@ -162,7 +162,7 @@ def test_a_name_is_its_choice(name: str, choice: str) -> None:
         ("DH Group 1 (1024-bit)", "its name says both modp-768 and dh-1024"),
         ("DH Group 14 (1024-bit)", "its name says both modp-2048 and dh-1024"),
         ("ffdhe2048 (3072-bit)", "its name says both ffdhe2048 and dh-3072"),
-        ("ENCR_AES_GCM_8", "is not given, and its tag has 64 bits: the one that is judged has 128"),
+        ("ENCR_AES_GCM_8", "is not given, and its tag has 64 bits; the judged one has 128"),
     ],
 )  # fmt: skip
 def test_a_name_that_is_no_choice_is_refused(name: str, reason: str) -> None:
@@ -190,7 +190,7 @@ def test_a_name_that_is_no_choice_is_refused(name: str, reason: str) -> None:
 )
 def test_a_short_tag_is_beyond_what_is_judged_in_octets_too(name: str, bits: int | None) -> None:
     (use,) = found(name).uses
-    assert use.beyond == (() if bits is None else (f"its tag has {bits} bits: the one that is judged has 128",))
+    assert use.beyond == (() if bits is None else (f"its tag has {bits} bits; the judged one has 128",))
 
 
 @pytest.mark.parametrize("octets", [8, 12, 16])

@@ -77,7 +77,7 @@ def test_a_parameter_with_its_name_is_read(name: str, choice: str) -> None:
 
 def test_a_short_tag_with_its_name_is_beyond_what_is_judged() -> None:
     (use,) = found("AES-256-GCM tagLength=96").uses
-    assert ("its tag has 96 bits: the one that is judged has 128",) == use.beyond
+    assert ("its tag has 96 bits; the judged one has 128",) == use.beyond
 
 
 @pytest.mark.parametrize("name", ["HMAC_256", "HMAC-512", "hmac-256"])

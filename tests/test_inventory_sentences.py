@@ -114,7 +114,7 @@ def test_a_spelling_of_a_tool_is_its_choice(name: str, properties: dict[str, Any
 
 def test_the_short_tag_of_cose_is_a_part_of_its_name() -> None:
     (use,) = found("HMAC 256/64").uses
-    assert ("its tag has 64 bits: the one that is judged has 256",) == use.beyond
+    assert ("its tag has 64 bits; the judged one has 256",) == use.beyond
     assert "its tag" not in str(found("AES-CCM-16-128-128").reason)
 
 

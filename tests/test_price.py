@@ -298,7 +298,7 @@ def test_that_a_policy_does_not_govern_some_providers_keeps_no_asset_from_being_
     (use,) = worst.uses
     assert {"sha-256", "sha-512"} == {one.coordinates["choice"] for one in use.replacements}
     assert use.costs
-    said = "fedora-default-2026-02 (own-library) is undecided: what governs a library that is not the system's."
+    said = "fedora-default-2026-02 (own-library) is undecided: the rules for a library that is not the system's."
     assert 1 == sum(said in one for one in brief(found).how)
     (rule,) = document(found).ungoverned
     assert ("fedora-default-2026-02", "own-library", True) == (rule.policy, rule.rule, "aws-lc*" in rule.providers)

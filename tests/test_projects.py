@@ -71,7 +71,7 @@ def test_a_use_says_what_performs_it(tmp_path: Path) -> None:
     assert {
         None: ("cannot say", "provider is not given"),
         "libcrypto": ("meets",),
-        "aws-lc": ("cannot say", "what governs a library that is not the system's"),
+        "aws-lc": ("cannot say", "the rules for a library that is not the system's"),
     } == found
 
 

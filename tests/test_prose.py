@@ -68,6 +68,13 @@ fn act() -> Result<(), String> {
 """
 
 
+TOML = """# What is kept beside it.
+question = "What does it cost?"
+title = "what it lacks: #1" # so long
+values = ["what"]
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
@@ -76,6 +83,7 @@ fn act() -> Result<(), String> {
         ("tests/test_one.py", CODE, {"what": 1, "private": 2, "of": 1, "docstring": 2, "help": 0}),
         ("src/tollbar/cli/one.py", '"""Command.\\n\\nNone: a new one."""', {"help": 1, "docstring": 0}),
         ("engine/src/one.rs", RUST, {"what": 1, "private": 3, "of": 0, "docstring": 0}),
+        ("src/one.toml", TOML, {"what": 2, "private": 3, "of": 0, "docstring": 0}),
     ],
 )
 def test_texts_of_code_are_counted(name: str, text: str, expected: dict[str, int]) -> None:

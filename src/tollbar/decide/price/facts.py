@@ -81,11 +81,7 @@ class Facts:
         whole = {"1": "160", "md5": "128"}.get(of_hash, of_hash) if self.values.get(ALGORITHM) == "hmac" else "128"
         is_tagged = (self.values.get(ALGORITHM) == "hmac" and whole) or self.values.get("mode") in ("gcm", "ccm")
         is_tagged = is_tagged or self.values.get(ALGORITHM) == "chacha20-poly1305"
-        return (
-            f"its tag has {tag} bits: the one that is judged has {whole}"
-            if is_tagged and tag not in (None, whole)
-            else None
-        )
+        return f"its tag has {tag} bits; the judged one has {whole}" if is_tagged and tag not in (None, whole) else None
 
     def negated(self) -> str | None:
         """Return the sentence about an unknown word such as `without`, which may negate a part of the name, or None."""

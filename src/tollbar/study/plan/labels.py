@@ -1,4 +1,4 @@
-"""Names of a study's cells for progress lines, proofs and messages: the choice, and what distinguishes each cell."""
+"""Names of a study's cells for progress lines, proofs and messages: the coordinates that distinguish each cell."""
 
 from __future__ import annotations
 
