@@ -78,7 +78,7 @@ class BudgetForm(Form):
 
 class CheckDocument(Document):
     file: Annotated[str, of(lambda check: str(check.path))]
-    """what is checked"""
+    """the checked file"""
     on: date
     """the day that policies were asked about"""
     breaks: bool
@@ -90,15 +90,15 @@ class CheckDocument(Document):
     """whether standings and limits were to be written into the file: those are that are other than the file's"""
     uses: list[UseForm]
     """each use: its `verdict` (`meets`, `breaks`, `cannot say`), that of each of its `policies` with the `rules` that
-    are not simply met, of each threat, and its `standing`, beside the one that the file has; `fell`: who says the
-    worse one, and where. A rule has the last day of the exception by which it need not be met (`excepted_until`), by
-    which it needed not (`exception_ended`), or that it does not need, for it is met (`exception_not_needed`)"""
+    are not simply met, of each threat, and its `standing` next to the file's; `fell`: the authority of a worse one,
+    and its place. A rule has the last day of its exception (`excepted_until`), of an ended one (`exception_ended`), or
+    of one that is not needed because the rule is met (`exception_not_needed`)"""
     budgets: list[BudgetForm]
     """each budget: `verdict` (`within`, `over`, `cannot tell`, `not measured`, `not judged here`) with the `reason` why
-    it is open or not sure,
-    the `ratio` and its interval beside the `limit`, and with `--accept` the `new_limit`, where it was written anew"""
+    it is open or not sure, the `ratio` and its interval next to the `limit`, and with `--accept` the `new_limit`, if
+    one was written"""
     run: Annotated[str | None, of(lambda check: str(check.run) if check.run else None)]
-    """where what was measured is kept"""
+    """the directory of the run"""
 
 
 def document(check: Check) -> CheckDocument:

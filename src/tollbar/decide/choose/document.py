@@ -127,14 +127,14 @@ class _ChooseAnswer(NamedTuple):
 
 class ChooseDocument(Document):
     question: Annotated[str, of("words.question")]
-    """what was asked, in words"""
+    """the question, in words"""
     headline: Annotated[str, of("words.headline")]
     """the answer in one line"""
     family: Annotated[str, of("found.wanted.family.name")]
     """the family that is chosen from"""
     policies: Annotated[list[PolicyForm], of(lambda answer: _policies(answer.found.wanted.policies))]
-    """each policy that must be met, with what it extends: `name`, `title`, `by`, `edition`, `date`, `source`, and
-    what it asks that is `not_judged`"""
+    """each policy that must be met, and those that it extends: `name`, `title`, `by`, `edition`, `date`, `source`, and
+    its requirements that are `not_judged`"""
     threats: Annotated[dict[str, str], of("found.wanted.threats")]
     """each threat that must be mitigated, and how far at least: `yes` or `partly`"""
     on: Annotated[date, of("found.wanted.on")]
@@ -142,19 +142,18 @@ class ChooseDocument(Document):
     costs_from: Annotated[str, of("found.source")]
     """where the costs are from"""
     places: Annotated[list[PlaceForm], of("found.places")]
-    """costs are compared within one place (`where`, in one `study` of a run, of CPU time as `cost` says): the `answer`,
-    with the threats that it `gives_up` compared with the family's default; what qualifies by `ranks`, each with its
-    `place`; what qualifies without a cost (`unpriced`); what is `refused`, and of
-    what it `cannot_say`; what is `dropping` out by that day; where nothing qualifies, the `nearest`. A candidate has
-    its cost in nanoseconds and of which `moments` that is, its ratio to the cheapest that qualifies (`over_cheapest`,
-    `verdict`: those of what qualifies hold jointly), and the rules that it has `broken`, that are `missing` something,
-    whose `advice` it does not follow, or from which it is `excepted`, each with its clause, whether that was read
-    (`checked`), and the last day of the exception that holds (`excepted_until`) or holds no more
-    (`exception_ended`)"""
+    """places within which costs are compared (`where`, in one `study` of a run, by the CPU time `cost`): the `answer`,
+    with the threats that it `gives_up` compared with the family's default; qualified candidates by `ranks`, each with
+    its `place`; qualified ones without a cost (`unpriced`); those that are `refused`, undecided (`cannot_say`), or
+    `dropping` out by that day; if none qualifies, the `nearest`. A candidate has its cost in nanoseconds with its
+    `moments`, its ratio to the cheapest qualified one (`over_cheapest`, `verdict`; these hold jointly), and the rules
+    that it has `broken`, that need a `missing` fact, whose `advice` it does not follow, or from which it is `excepted`,
+    each with its clause, whether the clause was read (`checked`), and the last day of an exception (`excepted_until`)
+    or of an ended one (`exception_ended`)"""
     unmeasured: Annotated[
         list[CandidateForm], of(lambda answer: [_Placed(None, one) for one in answer.found.unmeasured])
     ]
-    """what was judged by the same rules and has no cost"""
+    """candidates judged by the same rules, without a cost"""
     contradictions: Annotated[list[ContradictionForm], of(lambda answer: contradictions(answer.found))]
     """rules of two policies that nothing meets together"""
 

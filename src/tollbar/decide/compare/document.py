@@ -85,9 +85,9 @@ class GatheredTollForm(Form):
     """its baseline"""
     cost: str
     load: str
-    """a digest of what users ask of a server, and how; empty where there is none"""
+    """a digest of the users' requests; empty without a load"""
     parameters: dict[str, Values]
-    """what the two choices are performed with"""
+    """the providers of the two choices"""
     threshold: Number
     """the smallest difference that counts"""
     standing: str
@@ -178,7 +178,7 @@ def _refused(gathered: Gathered) -> Sequence[RefusedForm]:
 
 
 def toll_rows(gathered: Gathered) -> Iterator[dict[str, Any]]:
-    """A flat row for each toll of each run: its coordinates and its baseline's, and what was found."""
+    """A flat row for each toll of each run: its coordinates, its baseline's, and the result."""
     machine_of = _machine_of(gathered)
     found = [
         (row, _columns(gathered, machine_of[one.run], row, one))

@@ -16,118 +16,117 @@ from tollbar.report.json_forms.form import Bounded, Document, Form, Number, Valu
 
 class ReasonForm(Form):
     what: str
-    """What breaks the rule, or what is missing."""
+    """Reason why the rule is broken, or the missing fact."""
     policy: str | None
-    """The policy that the rule stands in; null where it is about none."""
+    """Policy of the rule; null if the reason is about none."""
     rule: Annotated[str | None, of("rule.id")]
-    """Its id."""
+    """Id of the rule."""
     clause: Annotated[str | None, of("rule.clause")]
-    """Of the policy's source."""
+    """Clause of the policy's source."""
     excepted_until: Annotated[date | None, of("excepted.until")]
-    """The last day of the exception by which it need not meet the rule."""
+    """Last day of the exception by which it need not meet the rule."""
     exception_ended: Annotated[date | None, of("ended.until")]
-    """The last day of the exception by which it needed not to meet it."""
+    """Last day of an ended exception from the rule."""
 
 
 class CostForm(Form):
     where: Values
-    """Where both were measured: the operation, sizes, the provider."""
+    """Place in which both were measured: the operation, sizes, the provider."""
     ratio: Annotated[Number, of("toll.ratio.estimate")]
-    """CPU time of the first replacement over that of the asset; null where there is none."""
+    """CPU time of the first replacement over that of the asset; null without a measurement."""
     interval: Annotated[Bounded, of("toll.ratio")]
-    """Of the ratio."""
+    """Interval of the ratio."""
     noisy: Annotated[bool | None, of("toll.ratio.is_noisy")]
-    """Whether the core was quiet in too few blocks, so that all samples count; null where there is no ratio."""
+    """Whether the core was quiet in too few blocks, so that all samples count; null without a ratio."""
     verdict: Annotated[str, of("toll.verdict")]
     """`costs`, `saves`, `free`, `unclear` (the run cannot distinguish the two) or `not measured`, as of a toll."""
     reason: Annotated[str | None, of("toll.reason")]
-    """Why there is no ratio."""
+    """Reason for a missing ratio."""
 
 
 class UseForm(Form):
     family: Annotated[str, of("use.family.name")]
-    """The family of choices."""
+    """Family of choices."""
     cell: Annotated[Values, of("use.coordinates")]
-    """The choice, and the settings that the inventory says."""
+    """Choice, and the settings that the inventory gives."""
     standing: Annotated[str, of(lambda priced: priced.use.family.standing_of(priced.use.coordinates))]
-    """Of the cell, as far as it is said."""
+    """Standing of the cell, with its missing facts as good as possible."""
     standing_is_sure: Annotated[bool, of("is_standing_sure")]
-    """Whether nothing that is not given decides it or could lower it."""
+    """Whether no missing fact could change the standing."""
     ruling: str
-    """`meets`, `breaks` or `cannot say`, by all policies that have a rule on the family; where none has, the last."""
+    """`meets`, `breaks` or `cannot say`, by all policies with a rule on the family; without one `cannot say`."""
     rulings: Annotated[dict[str, str], of(lambda priced: {one.policy.name: one.ruling for one in priced.found.judged})]
-    """The same of each of these policies."""
+    """Ruling of each of these policies."""
     reasons: Annotated[list[ReasonForm], of(lambda priced: [*priced.reasons, *priced.found.excepted])]
-    """Why it breaks a policy, or why that cannot be said; and the rules that it need not meet, by an exception."""
+    """Reasons why it breaks a policy or may break one, and the rules that it need not meet by an exception."""
     advice: Annotated[list[ReasonForm], of("found.advice")]
-    """Advice of the policies that it does not follow; it meets them all the same."""
+    """Advice of the policies that it does not follow, although it meets them."""
     mitigates: Annotated[dict[str, str], of(lambda priced: _mitigates(priced))]
-    """Of each threat of the family: `yes`, `partly` or `no`; empty for a choice that no lab measures."""
+    """Mitigation of each threat of the family: `yes`, `partly` or `no`; empty for a choice that no lab measures."""
     replacements: Annotated[list[Values], of(lambda priced: [one.coordinates for one in priced.replacements])]
     """Cheapest measured choices that meet the policies, or that the run cannot distinguish from the cheapest."""
     own: Annotated[Values | None, of("own.coordinates")]
-    """The asset's own cell that these are set beside: all it leaves open is the same in both; null: there is none."""
+    """Asset's own cell for the comparison, equal in all facts that the asset leaves open; null if there is none."""
     qualifying: list[str]
-    """Choices of the family that meet the policies in no bad standing and that the asset's platform has."""
+    """Choices of the family that meet the policies, are not in a bad standing, and exist on the asset's platform."""
     costs: list[CostForm]
-    """Of the first replacement, by operation."""
+    """Costs of the first replacement, by operation."""
     unpriced: str | None
-    """Why there is no cost, where something is to be replaced."""
+    """Reason for a missing cost, if the asset must be replaced."""
     instead: str | None
-    """The way to meet the rules that it breaks without replacing it."""
+    """Way to meet the broken rules without replacing the asset."""
 
 
 class LineForm(Form):
     kind: str
-    """Its `assetType`; `cipher-suite` for one of a protocol."""
+    """`assetType` of the assets; `cipher-suite` for a suite of a protocol."""
     name: str
-    """Of the first such asset."""
+    """Name of the first such asset."""
     names: int
-    """How many names they have."""
+    """Number of their names."""
     count: int
-    """How many assets are alike in all that is known of them here."""
+    """Number of assets with the same known facts."""
     places: list[str]
-    """Where they occur, each once."""
+    """Places where they occur, each once."""
     ruling: str
     """`meets`, `breaks` or `cannot say`."""
     uses: Annotated[list[UseForm], within(lambda line, uses: [uses[id(one)] for one in line.uses])]
-    """What it is an instance of; several where the inventory does not say which."""
+    """Choice of the asset; several if the inventory does not decide."""
     reason: str | None
-    """Why it cannot be said which choice it is; its use is then the best that it may be, where even that breaks a
-    policy."""
+    """Reason why its choice is not known; its use is then the best possible one, if even that breaks a policy."""
     bad_standing: Annotated[bool, of("is_bad")]
-    """Whether it is broken or disallowed by its standing, whatever the policies have rules on."""
+    """Whether it is broken or disallowed by its standing, with or without a policy's rule."""
 
 
 class BrokenForm(Form):
     policy: str
-    """The policy that the rule stands in."""
+    """Policy of the rule."""
     rule: str
-    """Its id."""
+    """Id of the rule."""
     clause: str
-    """Of the policy's source."""
+    """Clause of the policy's source."""
     assets: int
-    """How many break it."""
+    """Number of assets that break it."""
 
 
 class UngovernedForm(Form):
     policy: str
-    """The policy that the rule stands in."""
+    """Policy of the rule."""
     rule: str
-    """Its id."""
+    """Id of the rule."""
     providers: list[str]
-    """Patterns of their names."""
+    """Patterns of the providers' names."""
     what: str
-    """What it cannot say of them."""
+    """Rules for these providers that the policy does not have."""
 
 
 class ContradictionForm(Form):
     family: str
-    """The family in which nothing meets both."""
+    """Family in which nothing meets both."""
     policies: list[str]
-    """The two policies."""
+    """Both policies."""
     clauses: list[str]
-    """The clause of each."""
+    """Clause of each."""
 
 
 class PriceDocument(Document):
@@ -136,33 +135,33 @@ class PriceDocument(Document):
     version: Annotated[str, of("inventory.version")]
     """the version of CycloneDX"""
     of_: Annotated[str | None, of("inventory.of")] = Field(alias="of")
-    """what it is the inventory of"""
+    """the product of the inventory"""
     others: Annotated[int, of("inventory.others")]
-    """components that are no cryptographic assets"""
+    """number of components that are not cryptographic assets"""
     unread: Annotated[list[str], of("inventory.unread")]
-    """places with cryptographic assets that are not read, because these are no part of what the inventory is of"""
+    """places with cryptographic assets that are not read: these do not belong to the product of the inventory"""
     policies: Annotated[list[str], of(lambda pricing: [one.name for one in pricing.policies])]
-    """those that were named"""
+    """the named policies"""
     on: date
-    """the day that was asked about"""
+    """the day of the judgement"""
     runs: Annotated[list[str], of(lambda pricing: [run.name for run in pricing.runs])]
     """the runs whose costs are used"""
     assets: Annotated[int, of(lambda pricing: len(pricing.inventory.assets))]
-    """how many there are, each cipher suite of a protocol one"""
+    """number of assets; each cipher suite of a protocol is one"""
     mapped: int
-    """how many are instances of a choice"""
+    """number of assets with a known choice"""
     rulings: Annotated[dict[str, int], of(lambda pricing: {one.value: pricing.count(one) for one in Ruling})]
-    """how many have each ruling"""
+    """number of assets with each ruling"""
     bad_unrefused: int
-    """assets that are broken or disallowed by their standing, and that no policy here refuses"""
+    """number of assets that are broken or disallowed by their standing, and refused by no policy here"""
     broken: Annotated[list[BrokenForm], of(lambda pricing: _broken(pricing))]
-    """each rule that is broken, the one that most assets break first"""
+    """each broken rule, the one with most assets first"""
     ungoverned: Annotated[list[UngovernedForm], of(lambda pricing: _ungoverned(pricing))]
-    """rules that say of which providers a policy says nothing; no asset names one, and each is judged as by another"""
+    """rules with providers that a policy does not judge; no asset names one, so each is judged as by another"""
     contradictions: Annotated[list[ContradictionForm], of(lambda pricing: _contradictions(pricing))]
-    """rules of two policies that nothing of a family meets together"""
+    """rules of two policies that no choice of a family meets together"""
     lines: list[LineForm]
-    """a line for assets that are alike, what breaks a policy first, with its `uses`, or the `reason` why it has none"""
+    """a line for assets with the same facts, those that break a policy first, with `uses`, or the `reason` for none"""
 
 
 def document(pricing: Pricing) -> PriceDocument:

@@ -36,7 +36,7 @@ class CellForm(Form):
 
 class SwapForm(Form):
     name: str
-    """what is changed: `choice` or a setting"""
+    """the changed coordinate: `choice` or a setting"""
     value: str | int | float
     cell: Annotated[Values, of("row.coordinates")]
     """in the place of the term's first"""
@@ -122,7 +122,7 @@ class SizeDocument(Document):
     missing: Annotated[dict[str, str], of("sized.missing")]
     """terms without a cost, each with the reason or the nearest measured row"""
     ask: Annotated[list[str], of(lambda answer: questions(answer.sized))]
-    """commands that measure what is missing"""
+    """commands that measure the missing costs"""
     check: Annotated[CheckForm | None, of("checked")]
     """CPU time predicted and measured, in cores that are wholly busy, where that was asked for"""
 
@@ -146,7 +146,7 @@ def _cells(one: SizedTerm) -> Sequence[_Performed]:
 
 
 def _ruling(judged: Candidate) -> Ruling:
-    """Return what policies say; a cell that none has a rule on meets none."""
+    """Return the policies' rulings; a cell without a rule meets none."""
     return judged.ruling if judged.judged else Ruling.CANNOT_SAY
 
 

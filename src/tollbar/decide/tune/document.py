@@ -20,7 +20,7 @@ class LimitForm(Form):
 
 
 class Took(Form):
-    """Parameters, and how long one hash with them took with so many at once."""
+    """Parameters, and the time of one hash with them at the requested concurrency."""
 
     parameters: Values
     median_s: Annotated[Number, of("elapsed.median_s")]
@@ -96,22 +96,22 @@ class TuneDocument(Document):
     at_once: Annotated[int, of("found.asked.at_once")]
     """how many are under way meanwhile"""
     cores: Annotated[LimitForm, of("found.asked.limits.cores")]
-    """how many cores' worth of time there is here, and what says so"""
+    """number of usable cores, and the limit that decides it"""
     memory: Annotated[LimitForm, of(lambda answer: _memory(answer.found.asked))]
-    """how many bytes all at once may take, and what says so"""
+    """bytes that all hashes together may use, and the limit that decides it"""
     headline: Annotated[str, of("words.headline")]
-    """what was found, in one sentence"""
+    """the answer, in one sentence"""
     tuned: Annotated[list[TunedForm], of("found.tuned")]
-    """what meets the policies, from what an attacker gets least of as published: parameters, how long one `took`,
-    whether that is `within_5_percent`, `guesses` a second as `published` and `by_memory` of a card, what to `paste`
-    where, and all that was `measured` of it"""
+    """hashes that meet the policies, fewest published guesses first: parameters, the time that one hash `took`, whether
+    that is `within_5_percent` of the target, `guesses` a second as `published` and `by_memory` of a card, settings to
+    `paste`, and all that was `measured`"""
     cannot_say: Annotated[list[TunedForm], of("found.unsaid")]
-    """the same of what breaks no rule, with what is `missing` to say more"""
+    """the same for undecided hashes, with the `missing` facts"""
     missed: Annotated[list[MissedForm], of("found.missed")]
-    """what has no such parameters: the least that would be allowed `took` too long, `needs_bytes` too many, or the
-    rules `broken`, or the `reason` why it could not be measured"""
+    """hashes without such parameters: the cheapest allowed ones `took` too long or need too many bytes
+    (`needs_bytes`), or the `broken` rules, or the `reason` why it could not be measured"""
     warnings: Annotated[list[str], of("words.warnings")]
-    """what a reader should know first"""
+    """notes that a reader needs first"""
 
 
 def document(found: Tuning) -> TuneDocument:

@@ -18,7 +18,7 @@ class SideForm(Form):
     name: str
     """with its version"""
     file: str
-    """what was measured"""
+    """the measured rows"""
 
 
 class RatioForm(Form):
@@ -60,9 +60,9 @@ class ApartForm(Form):
     whole: Annotated[PartForm | None, of(lambda apart: _parts(apart)[0])]
     """as shipped: the new one's cost over the old one's"""
     library: Annotated[PartForm | None, of(lambda apart: _parts(apart)[1])]
-    """with the same version, group, certificate and cipher on both: what the library changes, on the old one's cost"""
+    """with equal version, group, certificate and cipher on both: the change by the library, on the old one's cost"""
     defaults: Annotated[PartForm | None, of(lambda apart: _parts(apart)[2])]
-    """what the new defaults change; less one, the parts add up to the whole"""
+    """the change by the new defaults; the parts minus one add up to the whole"""
     negotiated: list[str]
     """by the old one as shipped, the new one as shipped, the old one held, the new one held"""
     says: Annotated[str, within(lambda apart, asked: apart_sentence(apart, asked.what))]
@@ -72,7 +72,7 @@ class UpgradeDocument(Document):
     old: SideForm
     new: SideForm
     run: Annotated[str, of(lambda found: str(found.judged.run.directory))]
-    """the directory of what was measured"""
+    """the directory of the run"""
     cores: Literal[1] = 1
     """on how many each operation ran"""
     among: int
@@ -83,7 +83,7 @@ class UpgradeDocument(Document):
     neither: Annotated[dict[str, str], of(lambda found: _reasons(found.neither))]
     """by row: why neither build has it"""
     not_asked: Annotated[dict[str, str], of(lambda found: {**_reasons(found.not_asked), **found.skipped})]
-    """by row: what this machine lacks to ask either build"""
+    """by row: software that is missing here for both builds"""
 
 
 class _Asked(NamedTuple):
