@@ -56,8 +56,8 @@ PARSERS = (
 )  # fmt: skip
 
 # Functions in these files that parse no foreign bytes, or read them from a connection that no target makes.
-# Others send, prove a random nonce, belong to the process, or need more than an input of 4 KiB: a head of 16 KiB, a line
-# of 16 MiB, a task of 1 GiB.
+# Others send, prove a random nonce, belong to the process, or need more than an input of 4 KiB: a head of 16 KiB, a
+# line of 16 MiB, a task of 1 GiB.
 UNFED = {
     "contract.rs": ("bytes_if_given", "accept", "refuse", "leave", "refusal"),
     "runner.rs": ("new", "say", "run", "engine_receipt", "optimised", "session", "tell"),

@@ -86,7 +86,7 @@ MISTAKES = {
         "`two` must be a whole number of threads above 0",
         "`threads=1,2`",
     ),
-    "more threads than cores": ("digest md5 threads=4096", "4096 threads take a core each", "at most `threads="),
+    "more threads than cores": ("digest md5 threads=4096", "4096 threads need a core each", "at most `threads="),
     "users without a server": ("digest md5 users=8", "`users` needs a server", "server=embedded"),
     "users of a family that has none": (
         "storage plaintext aes-256-gcm server=postgresql users=8",

@@ -96,7 +96,7 @@ def test_a_name_is_its_choice_or_refused(name: str, properties: dict[str, Any], 
     ("name", "sentence"),
     [
         ("scrypt(16,8,1)", "its N is given as 16: that, or 2 to that power, which is judged"),
-        ("PSA_ALG_TRUNCATED_MAC(PSA_ALG_HMAC(PSA_ALG_SHA_256), 16)", "its tag has 128 bits: the one that is judged"),
+        ("PSA_ALG_TRUNCATED_MAC(PSA_ALG_HMAC(PSA_ALG_SHA_256), 16)", "its tag has 128 bits; the judged one"),
         ("SHA1-96", "its tag has 96 bits; the judged one has 160"),
     ],
 )

@@ -241,7 +241,7 @@ def test_a_registered_name_without_a_choice_is_refused_by_its_own_name(name: str
     (found,) = mapped(made(algorithm(name, primitive=primitive)))
     assert () == found.uses
     reason = str(found.reason)
-    assert not any(words in reason for words in ("neither its name", "is not known here", "besides"))
+    assert not any(words in reason for words in ("neither its name", "is not known here", "in addition"))
 
 
 @pytest.mark.parametrize("name", [row[0] for row in rows(CHOICES)])

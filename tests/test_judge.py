@@ -232,7 +232,7 @@ def test_failures_stay_in_their_place() -> None:
         (Verdict.NOT_MEASURED, "its baseline was not measured: no such digest"),
         (Verdict.NOT_MEASURED, "no such digest"),
         (Verdict.NOT_MEASURED, "its baseline, gone, is not among the cells"),
-        (Verdict.NOT_MEASURED, "it has no baseline: no cell differs from it in nothing but choice none"),
+        (Verdict.NOT_MEASURED, "it has no baseline: no cell differs from it only in choice none"),
     ]
     assert expected == [(toll.verdict, toll.reason) for toll in judged.tolls]
     assert ["none", "c", "d", "e", "f"] == [m.row.choice for m in judged.measurements if m.metric == "cpu"]

@@ -76,7 +76,7 @@ RULES: list[tuple[str, str, dict[str, str | int], str, str]] = [
     ('never = { choice = ["md5"] }', "digest", {"choice": "md5"}, "breaks", "md5 is refused"),
     ("strength = 128", "digest", {"choice": "sha-224"}, "breaks", "112 bits, under 128"),
     ("strength = 128", "digest", {"choice": "sha-256"}, "meets", ""),
-    ("strength = 128", "password-hash", {"choice": "bcrypt"}, "cannot say", "nothing in bits"),
+    ("strength = 128", "password-hash", {"choice": "bcrypt"}, "cannot say", "its strength in bits"),
     ("strength = 112", "tls", {"choice": "tls-1.3", "certificate": "rsa-1024"}, "breaks", "80 bits"),
     ("strength = 112", "tls", {"choice": "tls-1.3", "certificate": "ecdsa-p256"}, "cannot say", "key-exchange and"),
     ('standing = "acceptable"', "digest", {"choice": "md5"}, "breaks", "broken, below acceptable"),
@@ -142,7 +142,7 @@ def test_a_rule_holds_from_its_first_day_to_its_last(tmp_path: Path) -> None:
     assert days == {on: str(said(tmp_path, rule, on=on, choice="sha-1").ruling) for on in days}
     assert (date(2027, 1, 1), date(2028, 1, 1)) == policy(of_rules(tmp_path, rule)).turns
     before = said(tmp_path, 'never = { choice = ["md5"] }', on=date(2025, 12, 31), choice="md5")
-    assert (Ruling.CANNOT_SAY, "this edition is of 2026-01-01") == (before.ruling, before.missing)
+    assert (Ruling.CANNOT_SAY, "this edition is dated 2026-01-01") == (before.ruling, before.missing)
 
 
 def test_what_is_extended_must_be_met_too(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_an_edition_that_is_extended_says_nothing_before_its_day(tmp_path: Path)
     ours = policy(of_rules(tmp_path, 'never = { choice = ["sha-224"] }', head=head))
     digest, on = families()["digest"], date(2025, 5, 29)
     before = judged(ours, digest, {"choice": "md5"}, on)
-    expected = (Ruling.CANNOT_SAY, "it extends asvs-level-1-5.0.0, which is in force from 2025-05-30")
+    expected = (Ruling.CANNOT_SAY, "it extends asvs-level-1-5.0.0, which is dated 2025-05-30")
     assert expected == (before.ruling, before.missing)
     assert Ruling.BREAKS is judged(ours, digest, {"choice": "sha-224"}, on).ruling
     assert Ruling.BREAKS is judged(ours, digest, {"choice": "md5"}, date(2025, 5, 30)).ruling

@@ -255,7 +255,7 @@ def test_what_no_policy_judges_meets_none(tmp_path: Path) -> None:
         found = sized(mix(tmp_path, head + term), ran)
         (told,) = document(found).terms
         assert ["cannot say", "cannot say"] == [told.ruling, told.swaps[0].ruling]
-        said = [note for note in size_answer(found).notes if "no rule on what was sized here" in note]
+        said = [note for note in size_answer(found).notes if "no rule on the sized choices" in note]
         assert silent == bool(said)
     broken = document(sized(mix(tmp_path, '[mix]\npolicy = ["asvs-level-2"]\n' + term), ran)).terms[0]
     assert ("breaks", "meets") == (broken.ruling, broken.swaps[0].ruling)

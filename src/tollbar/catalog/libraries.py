@@ -287,7 +287,7 @@ def open_provider(spec: str) -> Provider | Broken:
         return Broken(spec, path, record.reason or "")
     name = record.receipt.get("name") or record.receipt.get("provider")
     if not name:
-        return Broken(spec, path, "a runner that cannot say its provider's version measures nothing")
+        return Broken(spec, path, "the runner must report its provider's version, because every result names it")
     if not isinstance(name, str) or len(name) > MOST_OF_NAME:
         return Broken(spec, path, f"its name must be a text of at most {MOST_OF_NAME} letters, for example `mine 1.0`")
     try:

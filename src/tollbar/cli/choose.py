@@ -70,7 +70,7 @@ def choose(
     """Choose an option that meets policies and mitigates threats.
 
     Threats and policies decide which choices qualify. The answer is the family's default if it qualifies; then follow
-    what a cheaper choice saves and gives up, and what a stronger one costs. Deprecated and broken choices never
+    the saving and the losses of a cheaper choice, and the cost of a stronger one. Deprecated and broken choices never
     qualify. Settings that a policy rules on, or that a threat depends on, are varied unless you give them.
 
     tollbar choose digest --policy asvs-level-2

@@ -88,8 +88,8 @@ _NOUNS = {
 """Names of one operation, in the field's words. Other operations are called by their own names."""
 _FOUND = (
     "On a server of the user's own, cost is the CPU time of an operation, user and system, of its processes that were"
-    " named and of all below them. It ran as it was found: one server for all blocks, on whichever cores it chose; what"
-    " it did meanwhile for others, or by itself, is in the cost. " + _IN_BLOCKS.format("client")
+    " named and of all below them. It ran as it was found: one server for all blocks, on whichever cores it chose; its"
+    " other work at that time is in the cost. " + _IN_BLOCKS.format("client")
 )
 
 

@@ -49,7 +49,7 @@ class Question:
 
 
 def of_words(family_name: str, words: Sequence[str], against: str | None = None) -> Question:
-    """Return the question of these words. Raises TollbarError that says what a misplaced word is."""
+    """Return the question of these words. Raises TollbarError that names the kind of a misplaced word."""
     family = _family(family_name, words)
     choices = choices_of(family, [word for word in words if "=" not in word])
     varied = coordinates_of(family, [word for word in words if "=" in word])

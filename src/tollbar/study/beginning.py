@@ -31,21 +31,22 @@ def _lines(family: Family) -> Iterator[str]:
     yield from _said(f"A study of the family {family.name}: {family.title}. Every key is explained in docs/studies.md.")
     yield from _key("question", head["question"])
     yield from _key("family", family.name)
-    yield from _said("What is compared; patterns such as `*` are allowed. There are:")
+    yield from _said("The choices to compare, by name or by a pattern such as `*`:")
     width = max(map(len, family.choices))
     yield from (f"#   {choice.name:<{width}}  {_standing(choice)}" for choice in family.choices.values())
     yield from _key("choices", head["choices"])
     if "servers" in head:
-        yield from _said("The servers that perform it: `tollbar list servers` shows those that are here.")
+        yield from _said("The servers to measure through; `tollbar list servers` lists the installed ones.")
         yield from _key("servers", head["servers"])
-    yield from _said("The libraries that perform it: `tollbar list providers` shows those that are here.")
+    yield from _said("The libraries that perform the choices; `tollbar list providers` lists the installed ones.")
     yield from _key("providers", head["providers"])
-    yield from _said("What the others are compared with, all else alike; by default the first choice.")
+    yield from _said("The cell that others are compared with, everything else equal; default: the first choice.")
     yield from _key("baseline", head["baseline"])
     yield from _vary(family, varied)
     if tables["load"]:
         yield from _said(
-            "What users ask of a server. `users` at a time, each a cell of its own; `think` between requests."
+            "The users' requests: `users` are simultaneous users, a cell for each number; `think` is a user's pause"
+            " between requests."
         )
         yield "[load]"
         yield from (f"{key} = {written(value)}" for key, value in tables["load"].items())
@@ -55,25 +56,25 @@ def _lines(family: Family) -> Iterator[str]:
 
 
 def _vary(family: Family, varied: dict[str, object]) -> Iterator[str]:
-    yield from _said("Each combination of these values is a cell. What is left out has its default.")
+    yield from _said("Each combination of these values is a cell. Omitted settings have their default.")
     yield "[vary]"
     operations = varied.get("op", family.operations)
-    yield f"# The operations: {', '.join(family.operations)}; by default all of them."
+    yield f"# The operations: {', '.join(family.operations)}; default: all of them."
     yield f"op = {written(operations)}"
     for setting in family.settings.values():
         yield ""
         yield from (f"# {line}" for line in wrap(f"{setting.title}{_values(setting)}", WIDTH))
         if setting.only:
-            yield from (f"# {line}" for line in wrap(f"It means something where {_places(setting)}.", WIDTH))
+            yield from (f"# {line}" for line in wrap(f"It applies if {_places(setting)}.", WIDTH))
         yield f"# {setting.name} = {written([_default(setting)])}"
 
 
 def _values(setting: Setting) -> str:
     if setting.unit in IN_BYTES:
-        return f": a size with its unit; by default {setting.words(setting.default)}"
+        return f": a size with its unit; default: {setting.words(setting.default)}"
     known = f": {', '.join(map(str, setting.values))}" if setting.values else ""
     known = ": a power of two" if setting.unit == "power-of-two" else ": a whole number" if setting.is_count else known
-    return f"{known}; by default {setting.words(setting.default)}"
+    return f"{known}; default: {setting.words(setting.default)}"
 
 
 def _places(setting: Setting) -> str:
@@ -87,14 +88,14 @@ def _default(setting: Setting) -> Value:
 
 def _measure() -> Iterator[str]:
     yield from _said(
-        "How long and how often each cell is measured: chunks of so long, in so many rounds of a trial, in so many"
-        " blocks of fresh processes. More blocks are narrower intervals."
+        "The measurements of each cell: the length of a chunk, the chunks of a trial (`rounds`), and the repetitions"
+        " with fresh processes (`blocks`). More blocks make intervals narrower."
     )
     yield "[measure]"
     yield f'# chunk = "{DEFAULT_MEASURE.chunk_s * 1000:g} ms"'
     yield f"# rounds = {DEFAULT_MEASURE.rounds}"
     yield f"# blocks = {DEFAULT_MEASURE.blocks}"
-    yield from _said("Differences below this are ignored.")
+    yield from _said("Differences below this threshold are ignored.")
     yield "# [judge]"
     yield f'# threshold = "{DEFAULT_THRESHOLD:.0%}"'
 
@@ -104,7 +105,7 @@ def _examples(family: Family, names: list[str]) -> Iterator[str]:
     yield "# [[leave-out]]"
     yield f"# where = {{ choice = {written(names[-1])}, op = {written(family.operations[-1])} }}"
     yield '# because = "…"'
-    yield from _said("A comparison that was published, to be tried again here: a `ratio`, or an `order`.")
+    yield from _said("A published comparison to test again here: a `ratio`, or an `order`.")
     yield "# [[claim]]"
     yield '# says = "…"'
     yield f"# of = {{ choice = {written(names[-1])} }}"

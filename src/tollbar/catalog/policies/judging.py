@@ -43,7 +43,7 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date, *, by_go
         ruling = Ruling.BREAKS
     elif later := [part for part in policy.all_of_it if on < part.dated and part.has_rules_on(family.name)]:
         # Its rules must be met too, and the earlier ones are not known.
-        ruling, missing = Ruling.CANNOT_SAY, f"it extends {later[0].name}, which is in force from {later[0].dated}"
+        ruling, missing = Ruling.CANNOT_SAY, f"it extends {later[0].name}, which is dated {later[0].dated}"
     elif Ruling.CANNOT_SAY in counted:
         ruling = Ruling.CANNOT_SAY
     elif findings and family.choices[str(coordinates["choice"])].standing is Standing.NULL:
@@ -57,7 +57,7 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date, *, by_go
 
 def _silence(policy: Policy, family: Family, on: date) -> str:
     if on < policy.dated:
-        return f"this edition is in force from {policy.dated}"
+        return f"this edition is dated {policy.dated}"
     return "it has no rule on this" if policy.is_about(family.name) else f"it has no rule on the family {family.name}"
 
 

@@ -214,7 +214,7 @@ class Process:
 
     def _refuse_more(self) -> None:
         if len(self._heard) > MOST_BYTES:
-            raise Ended(f"answered more than {MOST_BYTES // 1024**2} MiB")
+            raise Ended(f"the answer is larger than {MOST_BYTES // 1024**2} MiB")
 
     def _has_output(self) -> bool:
         return any(key.data is self._heard for key in self._selector.get_map().values())

@@ -239,5 +239,5 @@ def _validated(said: Mapping[str, Any], model: type[Said]) -> Said:
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(str(part) for part in fault["loc"])
-        what = f"the runner's answer is not what the contract says: {where + ': ' if where else ''}{fault['msg']}"
+        what = f"the runner's answer is not one of the contract: {where + ': ' if where else ''}{fault['msg']}"
         raise Stopped(failed(what)) from None

@@ -282,7 +282,7 @@ def _unjudged(sized: Sized) -> Iterator[str]:
     silent = [f"`{policy.name}`" for policy in sized.mix.policies if policy.name not in judging]
     if silent and sized.terms:
         has = "has" if len(silent) == 1 else "have"
-        yield f"{enumeration(silent)} {has} no rule on what was sized here."
+        yield f"{enumeration(silent)} {has} no rule on the sized choices."
     for one in sized.terms:
         if one.judged.judged and one.judged.ruling is Ruling.CANNOT_SAY:
             why = enumeration([reason_words(reason) for reason in one.judged.missing])

@@ -77,7 +77,7 @@ def text_of(
     `by_itself` has the version that each server negotiates by default.
     """
     first, *others = by_itself
-    beside = f", beside {first}" if others else ""
+    beside = f", compared with {first}" if others else ""
     asked, side = " and ".join(others or [first]), "server" if counts_server else "client"
     # A single server is compared with itself; a further one, operation by operation, with the first.
     baseline = {"choice": by_itself[first]} | ({"server": first} if others else {"op": "request"})

@@ -269,7 +269,7 @@ class Accounts:
         if made is None:
             # The hash functions release the interpreter lock, so two threads help.
             count = self.usable(stored)
-            words = f"making {count:,} accounts: what a server stores of their passwords is {stored}"
+            words = f"making {count:,} accounts, whose passwords are stored as {stored}"
             with told_meanwhile(words), ThreadPoolExecutor(2) as pool:
                 made = self._hashes[stored] = list(pool.map(STORED[stored].of, list(self)[: self.usable(stored)]))
         # The other accounts only fill the table. They have hashes of the first ones' passwords, and are never drawn.
