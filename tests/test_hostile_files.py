@@ -199,6 +199,7 @@ RECORDINGS: Mapping[str, tuple[int, Callable[[], bytes]]] = {
     "a long path": (2, lambda: _recording(_posted(b"", path=b"a" * 60_000_000))),
     "parts of paths": (0, lambda: _recording(*[_posted(b"", path="/ä".encode() * 1_400)] * 14_000)),
     "many fields": (0, lambda: _recording(*[_posted(b"&" * 65_000)] * 64)),
+    "many headers of no request": (2, lambda: b'{"x": [' + b'{"name":"x"},' * 4_500_000 + b"{}]}"),
     "many parameters": (2, lambda: _recording(*[_posted(b"", path=b"?" + b"&" * 9_000)] * 5_000)),
     "many cookies": (
         2,

@@ -24,6 +24,8 @@ MOST_LETTERS = 1024 * 1024
 """Limit of a text: the load client looks for captures in as much of an answer."""
 MOST_PAIRS = 1000
 """Limit of the headers and of the fields of a request or an answer: each takes some 200 bytes of memory."""
+MOST_NAMES = 500_000
+"""Limit of the headers, cookies and fields of a recording: msgspec reads a list whole before it counts it."""
 
 _NO_TEXT = Raw(b'""')
 
@@ -97,6 +99,9 @@ class _Recording(Struct):
 def read(path: Path) -> Sequence[Entry]:
     """Return the entries of a recording in its order. Raises TollbarError: one line with the fault, no text of it."""
     content = read_bytes(path, MOST_BYTES)
+    if content.count(b'"name"') > MOST_NAMES:
+        what = f"has more than {MOST_NAMES:,} headers, cookies and fields"
+        raise TollbarError(what, where=str(path), hint="record fewer pages")
     try:
         return msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8), type=_Recording).log.entries
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
