@@ -197,6 +197,9 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
                                   "which its family does not have"),
     "a coordinate of a load": (sql("update cell set coordinates = json_set(coordinates, '$.users', 'x')"),
                                "the load of a cell must be a number"),
+    "a load of some cells": (
+        sql("update cell set coordinates = json_set(coordinates, '$.users', 8) where position = 0"),
+        "the same kind of load"),
     "an infinite coordinate": (sql("update cell set coordinates = replace(coordinates, '64', '9e999')"),
                                "the coordinates of a cell must be names with values"),
     "many looks that are none": (lambda run: entry(run, interim_looks=[{}] * 200_000), "not as Tollbar writes it"),

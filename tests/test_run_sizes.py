@@ -186,7 +186,8 @@ def test_more_coordinates_than_any_study_has_are_not_read(fake_runs: Path) -> No
         ("stored.MOST_CELLS", 2, "3 rows of a cell; a run has at most 2"),
         ("reading.MOST_KINDS", 1, "cells with 2 different sets of coordinates; a study has at most 1"),
         ("reading.MOST_COORDINATES_OF_ALL", 9, r"1\d coordinates of all cells; a study has at most 9"),
-        ("reading.MOST_COMPARISONS", 2, "3 comparisons of cells with claims"),
+        ("reading.MOST_COMPARISONS", 2, "comparisons of cells with claims"),
+        ("reading.MOST_TABLED", -1, "0 places of cells in tables"),
     ],
 )
 def test_more_comparisons_than_any_run_asks_for_are_not_made(

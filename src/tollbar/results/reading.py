@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import study
-from tollbar.catalog.families import Family, Standing
+from tollbar.catalog.families import LOADS, Family, Standing
 from tollbar.core.errors import TollbarError, printable, printable_in
 from tollbar.core.machine import NOT_STATED
 from tollbar.core.method import FIRST
@@ -26,7 +26,7 @@ from tollbar.results.looks import looks, reach
 from tollbar.results.observations import AFTER, BEFORE, chunks_of, refuse_odd
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.results.run_json import FORMAT_5, MOST_OF_VERSION, about, why
-from tollbar.results.stored import MOST_COORDINATES, MOST_COORDINATES_OF_ALL, MOST_KINDS
+from tollbar.results.stored import MOST_COORDINATES, MOST_COORDINATES_OF_ALL, MOST_KINDS, MOST_TABLED
 from tollbar.study.plan import MOST_COMPARISONS
 
 
@@ -218,6 +218,8 @@ def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Ma
     for cell in cells:
         if cell.choice not in asked.family.choices:
             raise ValueError(f"a cell has the choice `{cell.choice[:MOST_OF_VERSION]}`, which its family does not have")
+    if len({frozenset(LOADS) & frozenset(cell.coordinates) for cell in cells}) > 1:
+        raise ValueError("the cells of a study must all have the same kind of load, or none")
     _refuse_more(asked, cells)
     left_out = tables.left_out.get(asked.name, ())
     said = tuple((stored.coordinates(found["coordinates"]), found["because"]) for found in left_out)
@@ -234,6 +236,8 @@ def _refuse_more(asked: study.Study, cells: Sequence[Row]) -> None:
         raise ValueError(f"cells with {len(kinds):,} different sets of coordinates; a study has at most {MOST_KINDS}")
     if together > MOST_COORDINATES_OF_ALL:
         raise ValueError(f"{together:,} coordinates of all cells; a study has at most {MOST_COORDINATES_OF_ALL:,}")
+    if (tabled := len(cells) * len(asked.tables)) > MOST_TABLED:
+        raise ValueError(f"{tabled:,} places of cells in tables; a study has at most {MOST_TABLED:,}")
     compared = len(cells) * (len(asked.claims) + len(asked.tables))
     if compared > MOST_COMPARISONS:
         raise ValueError(f"{compared:,} comparisons of cells with claims and tables; at most {MOST_COMPARISONS:,}")

@@ -66,8 +66,8 @@ _ROWS_AT_ONCE = 200
 _MOST_AS_ONE = 1 << 20
 # Three times those of any cell. Reports compare the cells of a study coordinate by coordinate.
 MOST_COORDINATES = 100
-MOST_CELLS = 2_000
-"""Limit of the cells of a run, three times those of the set `sources`; `run` begins no larger one.
+MOST_CELLS = 1_500
+"""Limit of the cells of a run, more than twice those of the set `sources`; `run` begins no larger one.
 
 To judge and print this number takes 5 s.
 """
@@ -76,6 +76,8 @@ MOST_COORDINATES_OF_ALL, MOST_KINDS = 60_000, 100
 
 Cells are compared in each coordinate. A study of all families has far fewer.
 """
+# Cells times tables: each is printed. Studies that ship have at most 230.
+MOST_TABLED = 10_000
 # Each row of an export repeats them; a real one has some 300 letters.
 MOST_OF_COORDINATES = 16 << 10
 
