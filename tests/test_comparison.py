@@ -10,6 +10,7 @@ import pytest
 
 from builders import row, run, study_run, trials
 from tollbar.analysis import Changed, Comparison, compare, judge
+from tollbar.analysis.comparison import upgrade
 from tollbar.core import method
 from tollbar.core.errors import TollbarError
 from tollbar.core.intervals import Moments
@@ -304,3 +305,17 @@ def test_moments_of_one_kind_are_set_side_by_side() -> None:
     alike = compared(quiet, quiet)
     assert {Moments.QUIET} == {pair.one.moments for pair in alike.pairs if pair.one}
     assert 0 == alike.noisy
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        ("openssl 3.0.19", "openssl 3.0.20", "openssl 3.0.19 → 3.0.20"),
+        ("node crypto 20.18.0", "node crypto 22.11.0", "node crypto 20.18.0 → 22.11.0"),
+        ("openssl 3.0.19", "aws-lc 5.12.0", "openssl 3.0.19 → aws-lc 5.12.0"),
+        ("openssl 3.0.19 (a)", "openssl 3.0.19 (b)", "openssl 3.0.19 (a) → 3.0.19 (b)"),
+        ("openssl 3.0.19", "openssl 3.0.19", "openssl 3.0.19 → 3.0.19"),
+    ],
+)
+def test_an_upgrade_names_what_both_have_once(one: str, other: str, words: str) -> None:
+    assert words == upgrade(one, other)

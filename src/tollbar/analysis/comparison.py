@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from statistics import median
 from typing import Literal
 
@@ -356,5 +357,7 @@ def _upgraded(rows: Iterable[tuple[Row, Row]]) -> tuple[str, ...]:
 
 def upgrade(one: str, other: str) -> str:
     """Return `openssl 3.0.19 → 3.0.20`, with the name once if both have the same."""
-    name, _, version = other.partition(" ")
-    return f"{one} → {version if version and one.partition(' ')[0] == name else other}"
+    words, others = one.split(" "), other.split(" ")
+    pairs = zip(words, others, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] and not pair[0][:1].isdigit(), pairs))
+    return f"{one} → {' '.join(others[shared:]) or other}"
