@@ -48,6 +48,8 @@ def found(name: str, **properties: Any) -> Mapped:
         ("SHA256withRSA-2048", "signature rsa-2048 digest=sha-256 padding=pkcs1"),
         ("RSA signature: SHA256withRSA (3072 bits)", "signature rsa-3072 digest=sha-256 padding=pkcs1"),
         ("RSA-SHA1-2048", "signature rsa-2048 digest=sha-1"),
+        ("sha256RSA 3072", "signature rsa-3072 digest=sha-256 padding=pkcs1"),
+        ("md5RSA (1024)", "signature rsa-1024 digest=md5 padding=pkcs1"),
         ("AES_128/CBC/PKCS5Padding", "cipher aes-128-cbc"),
         ("AES (256) GCM", "cipher aes-256-gcm"),
         ("id-aes128-GCM", "cipher aes-128-gcm"),
