@@ -197,6 +197,10 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
                                   "which its family does not have"),
     "a coordinate of a load": (sql("update cell set coordinates = json_set(coordinates, '$.users', 'x')"),
                                "the load of a cell must be a number"),
+    "a coordinate of two cells": (
+        sql("update cell set coordinates = (select coordinates from cell order by position limit 1)"),
+        "must not have the same coordinates",
+    ),
     "a load of some cells": (
         sql("update cell set coordinates = json_set(coordinates, '$.users', 8) where position = 0"),
         "the same kind of load"),

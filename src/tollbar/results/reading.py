@@ -220,6 +220,8 @@ def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Ma
             raise ValueError(f"a cell has the choice `{cell.choice[:MOST_OF_VERSION]}`, which its family does not have")
     if len({frozenset(LOADS) & frozenset(cell.coordinates) for cell in cells}) > 1:
         raise ValueError("the cells of a study must all have the same kind of load, or none")
+    if len({frozenset(cell.coordinates.items()) for cell in cells}) < len(cells):
+        raise ValueError("two cells of a study must not have the same coordinates")
     _refuse_more(asked, cells)
     left_out = tables.left_out.get(asked.name, ())
     said = tuple((stored.coordinates(found["coordinates"]), found["because"]) for found in left_out)
