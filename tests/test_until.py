@@ -13,7 +13,7 @@ from tollbar import lab, results, study
 from tollbar.analysis.so_far import so_far_of
 from tollbar.lab.events import NoTime
 from tollbar.lab.measure.schedule import Pace
-from tollbar.lab.measuring import FEWEST_COMPARED, _affordable
+from tollbar.lab.measuring import FEWEST_COMPARED, _affordable, _slowdown
 from tollbar.study import plan
 from tollbar.study.plan import Plan
 
@@ -68,3 +68,7 @@ def test_a_run_whose_time_is_over_proves_and_measures_the_fewest(planned: Plan, 
     reopened = results.reopen(store.directory)
     assert 2 == len(reopened.unproven())
     reopened.close()
+
+
+def test_a_busy_machine_has_less_time() -> None:
+    assert [1.0, 2.0, 3.0, 3.0] == [_slowdown(busy, 2) for busy in (0.0, 1.0, 2.0, 2.6)]

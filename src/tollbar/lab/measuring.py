@@ -51,6 +51,8 @@ BLOCKS_FOR_WIDTH = 9
 # Lost rounds are replaced: none on a quiet machine, all that the budget allows on a busy one. The plan assumes the
 # middle.
 WITH_LOST_ROUNDS = 1 + BUDGET / (1 - BUDGET) / 2
+# Measured next to programs that used both of two cores: 12 batches that were to take 10 s took 34 s.
+_OF_A_BUSY_CORE = 2.0
 # Share of a limited time for the proofs: on a busy machine these may take as long as all of it.
 PROOFS_SHARE = 0.5
 # Cells that are compared with a baseline whatever the time.
@@ -109,7 +111,9 @@ def measured_into(
         paces = yield from _prove(store, planned, sandbox, core, how_long)
         machine.keep_off(core)
         if how_long.until_s is not None:
-            within_s = max(0.0, how_long.until_s - time.monotonic())
+            within_s = max(0.0, how_long.until_s - time.monotonic()) / _slowdown(
+                machine.busy_cores(), len(machine.CORES)
+            )
             affordable = _affordable(planned, store.unproven(), paces, within_s, how_long.rank)
             kept = {(cell.study, cell.key) for cell in affordable.cells}
             if without := len(paces.keys() - kept):
@@ -333,6 +337,14 @@ def _blocks_in(one: StudyPlan, seed: int, within_s: float, paces: Paces) -> int:
     """Return the number of blocks to begin with: those that fit besides lost rounds; few if a precision decides."""
     fit = schedule.blocks_within(one, seed, (1 - BUDGET) * within_s, FEWEST_BLOCKS, paces)
     return fit if one.study.measure.precision is None else min(fit, BLOCKS_FOR_WIDTH)
+
+
+def _slowdown(busy: float, cores: int) -> float:
+    """Return about how many times as long measuring takes next to programs that use `busy` of the cores.
+
+    One that uses the measured core takes half of its time, and lost rounds are repeated.
+    """
+    return 1 + _OF_A_BUSY_CORE * min(busy / cores, 1.0)
 
 
 def _affordable(
