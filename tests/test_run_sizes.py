@@ -138,7 +138,7 @@ LETTERS: Mapping[str, tuple[Sequence[str], str]] = {
             "insert into trial select 9000 + i, study, cell, repeat, 9000 + i, batch, 9000 + i, started_s, outcome,"
             " reason, paid_by, memory_bytes, steal_ns, machine_load, load from trial, n where trial.id = 1",
         ],
-        "trials; a run has at most 25,000",
+        "trials; a run has at most 50,000",
     ),
 }
 

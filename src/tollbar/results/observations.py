@@ -37,10 +37,10 @@ A stranger's run of this size is judged in some 5 s of CPU time and 300 MiB.
 MOST_VALUES_OF_SERIES = 200_000
 """Limit of the values of one text: two for each slice of 10,000 rounds, because a lost round may be measured again."""
 
-MOST_TRIALS = 25_000
-"""Limit of the trials of a run, five times those of the set `sources`.
+MOST_TRIALS = 50_000
+"""Limit of the trials of a run, ten times those of the set `sources`.
 
-To judge this number takes some 4 s.
+To judge this number takes some 5 s.
 """
 MOST_LOAD_LETTERS = 12 << 20
 """Limit of the letters of all trials' load reports: in memory they take some twenty times as much."""

@@ -71,7 +71,7 @@ MOST_CELLS = 1_500
 
 To judge and print this number takes 5 s.
 """
-MOST_COORDINATES_OF_ALL, MOST_KINDS = 60_000, 100
+MOST_COORDINATES_OF_ALL, MOST_KINDS = 30_000, 40
 """Limits of the coordinates of all cells of a study, and of the different sets of their names.
 
 Cells are compared in each coordinate. A study of all families has far fewer.
