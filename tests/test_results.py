@@ -172,7 +172,7 @@ def test_a_batch_that_was_left_out_leaves_nothing(store: Store) -> None:
 
 
 def test_trials_of_two_batches_are_not_one(planned: Plan, store: Store) -> None:
-    with pytest.raises(ValueError, match="more than one batch"):
+    with pytest.raises(ValueError, match="must be those of one batch"):
         store.record([trial(planned), trial(planned, 1, batch=1)])
 
 
