@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -16,7 +16,8 @@ from tollbar.report.sections.steps import Steps
 from tollbar.report.sections.telling import Telling
 from tollbar.results import Row
 
-IN_PART = "in part against "
+# Words before the threats that are mitigated in part: of a gain as a property, and as a purpose.
+IN_PART = ("in part against ", "partial protection against ")
 # Each is compared with every other way of its family.
 MOST_ANSWERS = 12
 
@@ -44,14 +45,20 @@ def ways_of(family: Family) -> list[Way]:
     return found
 
 
-def check(family: Family, way: Way, why: str) -> None:
-    """Fail where the words of a gain call a threat mitigated that the way mitigates in part, or not at all."""
-    wholly, _, partly = f" {why}".partition(IN_PART)
-    of_degree = {Degree.YES: wholly, Degree.PARTLY: f" {partly}"}
-    done = family.mitigations_of(way.row.coordinates)
-    for threat in family.threats:
-        named = {degree for degree, said in of_degree.items() if f" {threat.replace('-', ' ')}" in said}
-        assert named <= {done[threat].degree}, (way.row.choice, why)
+def check(steps: Steps, way: Way, adds: Sequence[str]) -> str:
+    """Return the words of a gain.
+
+    Fail where they call a threat mitigated that the way mitigates in part, or not at all.
+    """
+    done = steps.family.mitigations_of(way.row.coordinates)
+    texts = (steps.gain_words(way, adds), steps.purpose(way, adds))
+    for text, in_part in zip(texts, IN_PART, strict=True):
+        wholly, _, partly = f" {text}".partition(in_part)
+        of_degree = {Degree.YES: wholly, Degree.PARTLY: f" {partly}"}
+        for threat in steps.family.threats:
+            named = {degree for degree, said in of_degree.items() if f" {threat.replace('-', ' ')}" in said}
+            assert named <= {done[threat].degree}, (way.row.choice, text)
+    return texts[0]
 
 
 @pytest.mark.parametrize("name", [one for one, family in families.families().items() if family.threats])
@@ -61,9 +68,8 @@ def test_every_gain_has_its_degree(name: str) -> None:
     steps = Alone(family, 0.03, [way.row for way in ways], ("choice",), lambda row: row.choice)
     gains = 0
     for answer in ways[:: max(len(ways) // MOST_ANSWERS, 1)]:
-        for way, why in steps.stronger(Place({}, ways, None, answer=answer)):
-            check(family, way, why)
-            gains += "against" in why
+        for way, adds in steps.stronger(Place({}, ways, None, answer=answer)):
+            gains += "against" in check(steps, way, adds)
     assert gains or name in ("tls-client", "rsa-api")
 
 
@@ -72,13 +78,13 @@ def test_every_gain_has_its_degree(name: str) -> None:
 def test_no_study_prints_part_of_a_protection_as_all_of_it(name: str) -> None:
     telling = Telling(fabricated(name))
     for place in telling.places:
-        for way, why in telling.stronger(place) if place.answer else ():
-            check(telling.family, way, why)
+        for way, adds in telling.stronger(place) if place.answer else ():
+            check(telling, way, adds)
 
 
 def test_a_bearer_token_mitigates_relay_in_part() -> None:
     telling = Telling(fabricated("quick/sign-in"))
     (place,) = telling.places
-    gains = {way.row.choice: why for way, why in telling.stronger(place)}
+    gains = {way.row.choice: telling.gain_words(way, adds) for way, adds in telling.stronger(place)}
     in_part = "in part against relay, server break in and credential stuffing"
     assert f"against forged request and database theft, {in_part}" == gains["jwt"]
