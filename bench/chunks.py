@@ -29,7 +29,7 @@ from tollbar.core.stats import ratio
 from tollbar.core.visits import Visit
 from tollbar.lab.measure.members import PHASE_S
 from tollbar.lab.measure.probe import Probe
-from tollbar.lab.workloads.request import load_record
+from tollbar.lab.workloads.request_work import load_record
 
 BLOCKS = 12
 ROUNDS = 12

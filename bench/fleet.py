@@ -17,7 +17,7 @@ from tollbar.catalog.families import Value
 from tollbar.core.records import RUNNER, Chunk, Outcome, Trial
 from tollbar.decide import compare
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 QUIET_NS = (25_000.0, 25_000.0)
 OPERATIONS = 100_003

@@ -29,7 +29,7 @@ from tollbar.lab import tls
 from tollbar.lab.servers import driver
 from tollbar.lab.servers.driver import StartedServer
 from tollbar.lab.servers.sandbox import Sandbox
-from tollbar.lab.workloads.request import load_record
+from tollbar.lab.workloads.request_work import load_record
 
 USERS = 16
 BYTES = 4096

@@ -14,7 +14,7 @@ from tollbar.catalog import runners
 from tollbar.core import machine
 from tollbar.core.runner import Session
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 READY_GOAL_S = 3.0
 DRIFT_GOAL = 0.01

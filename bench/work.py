@@ -14,7 +14,7 @@ from tollbar.lab import workloads
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Work
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 LIMIT_S = 60.0
 

@@ -14,7 +14,7 @@ from tollbar.catalog.families import Choice, Family, Setting, Standing, Value
 from tollbar.core.records import RUNNER, Chunk, Outcome, Trial
 from tollbar.results import Row, Run, StudyRun
 from tollbar.study import Claim, Measure, Study
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 # The number is large, so that rounding a chunk's CPU time to whole nanoseconds costs a millionth of a nanosecond per
 # operation. It is no round number and differs between chunks, so that no times are multiples of a tick.

@@ -18,10 +18,12 @@ from tollbar.lab import workloads
 from tollbar.lab.measure.members import Member
 from tollbar.lab.measure.schedule import Pace
 from tollbar.lab.workloads import Work
-from tollbar.lab.workloads.request import RequestWork, fewest_of
+from tollbar.lab.workloads.request import fewest_of
+from tollbar.lab.workloads.request_work import RequestWork
 from tollbar.study import Measure, plan
-from tollbar.study.plan import Cell, StudyPlan
+from tollbar.study.plan import StudyPlan
 from tollbar.study.plan.batches import MOST_CELLS, Batch, Visit, blocks
+from tollbar.study.plan.cells import Cell
 from tollbar.study.plan.pairs import claimed, contrasted, tabled
 
 BLOCKS = 12

@@ -18,7 +18,7 @@ from tollbar.core.runner import ask as ask_for_real
 from tollbar.lab.workloads import Given
 from tollbar.lab.workloads.operation import OperationWorkload
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 STUDY = """
 question  = "What does a signature cost?"

@@ -17,7 +17,7 @@ from tollbar.decide.choose.answered import Answered, distinguishing
 from tollbar.decide.choose.headline import Qualifying, first_sentences
 from tollbar.decide.choosing import choose, choose_unpriced
 from tollbar.decide.rulings import Candidate, Wanted, candidate
-from tollbar.report.groups import of_default
+from tollbar.report.places import of_default
 from tollbar.report.standings import IN_GOOD_STANDING
 from tollbar.results import StudyRun
 

@@ -24,10 +24,10 @@ from tollbar.lab.servers import driver
 from tollbar.lab.servers.driver import StartedServer
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import request
-from tollbar.lab.workloads.request import RequestWork, load_record
+from tollbar.lab.workloads.request_work import RequestWork, load_record
 from tollbar.study import plan
-from tollbar.study.plan import Cell
 from tollbar.study.plan.batches import Batch, Visit
+from tollbar.study.plan.cells import Cell
 
 SERVED = """
 question  = "What does a hash cost?"

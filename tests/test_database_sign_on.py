@@ -15,7 +15,7 @@ from tollbar.lab import workloads
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Given
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 STUDY = """
 question = "What?"

@@ -21,8 +21,9 @@ from tollbar import study
 from tollbar.catalog.families import Value
 from tollbar.core.errors import TollbarError
 from tollbar.study import plan
-from tollbar.study.plan import Cell, StudyPlan, batches
+from tollbar.study.plan import StudyPlan, batches
 from tollbar.study.plan.batches import blocks
+from tollbar.study.plan.cells import Cell
 from tollbar.study.plan.pairs import claimed, contrasted, tabled
 
 SMALL = """
@@ -301,7 +302,7 @@ def test_what_would_tell_two_cells_apart_is_told_whole() -> None:
 def test_a_setting_is_varied_only_where_its_provider_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a study of several settings that others read would drop thousands of combinations."""
     one = study.read("fetched", FETCHED, where="fetched.toml")
-    grid, asked = plan._Grid(one, *plan.look_up(one.providers, ())), Counter[Value]()
+    grid, asked = plan.Grid(one, *plan.look_up(one.providers, ())), Counter[Value]()
     normal = grid.normal
 
     def counted(wanted: Mapping[str, Value]) -> dict[str, Value]:
@@ -316,7 +317,7 @@ def test_a_setting_is_varied_only_where_its_provider_reads_it(monkeypatch: pytes
 def test_what_means_nothing_makes_no_second_cell() -> None:
     """The older call has no reusable context: of four combinations three are cells."""
     one = study.read("calls", CALLS, where="calls.toml")
-    cells = [plan.key_of(cell.coordinates) for cell in plan._Grid(one, *plan.look_up(one.providers, ())).places()]
+    cells = [plan.key_of(cell.coordinates) for cell in plan.Grid(one, *plan.look_up(one.providers, ())).places()]
     assert 3 == len(cells) == len({*cells})
 
 

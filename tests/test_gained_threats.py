@@ -11,7 +11,7 @@ from fabricated import fabricated, shipped
 from tollbar.analysis import Toll
 from tollbar.catalog import families
 from tollbar.catalog.families import Degree, Family, Value, at_defaults
-from tollbar.report.groups import Place, Way
+from tollbar.report.places import Place, Way
 from tollbar.report.sections.steps import Steps
 from tollbar.report.sections.telling import Telling
 from tollbar.results import Row

@@ -20,7 +20,7 @@ from tollbar.catalog import families
 from tollbar.catalog.families import Degree, Standing, Value, at_defaults
 from tollbar.core.intervals import Interval
 from tollbar.core.records import Outcome
-from tollbar.report.groups import options, places
+from tollbar.report.places import options, places
 from tollbar.report.sections.answer import answer, headline
 from tollbar.report.sections.factors import told_apart
 from tollbar.report.sections.scaling import is_asked

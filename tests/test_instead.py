@@ -16,7 +16,7 @@ from tollbar.core.records import Outcome, Proof, Record, failed
 from tollbar.lab import measure
 from tollbar.lab.workloads.instead import settings_instead
 from tollbar.study import plan, read
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 UNSERVED = [one for one in families().values() if not one.servers and one.name not in ("storage", "stack")]
 WHY = "this library has no such setting"

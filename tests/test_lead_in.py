@@ -13,7 +13,7 @@ from bench import work
 from bench.parity.trace import attached, below
 
 from conftest import here, lacking
-from tollbar.lab.workloads.request import RequestWork
+from tollbar.lab.workloads.request_work import RequestWork
 
 LEADING = 4
 # The kernel's shortest naps: two that find the server at rest, and more while it works.

@@ -14,7 +14,7 @@ from tollbar.catalog import servers
 from tollbar.core.records import Outcome, Proven
 from tollbar.lab import measure
 from tollbar.lab.servers.sandbox import Sandbox
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 PROGRAMS = sorted(
     name

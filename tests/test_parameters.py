@@ -17,7 +17,7 @@ from tollbar.lab.workloads import Given
 from tollbar.lab.workloads.operation import OperationWorkload, beyond_memory
 from tollbar.report.coordinates import Form, named_value
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 FAMILY = families()["password-hash"]
 LEVELLED = [(family, choice) for family in families().values() for choice in family.choices.values() if choice.levels]

@@ -18,7 +18,7 @@ from tollbar.core.records import CONTRACT, Outcome, Proven, Record
 from tollbar.core.runner import ask, engine
 from tollbar.lab import measure
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 PROVIDERS = '["libcrypto", "libcrypto:psycopg", "aws-lc", "rustcrypto"]'
 

@@ -17,7 +17,7 @@ from fabricated import loaded
 from tollbar import study
 from tollbar.report.json_forms import sources
 from tollbar.study import Amount, Claim, Study, plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 from tollbar.study.plan.pairs import claimed, matching
 
 SOURCED = {one.name: one for name in study.shipped() for one in loaded(name) if one.source is not None}

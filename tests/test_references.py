@@ -11,7 +11,7 @@ from tollbar.catalog import families
 from tollbar.catalog.families import Standing, is_answer
 from tollbar.report.blocks import standing_keys
 from tollbar.report.chart import toll_charts
-from tollbar.report.groups import places
+from tollbar.report.places import places
 from tollbar.report.sections.answer import whole_answer
 from tollbar.report.sections.columns import MainTable
 from tollbar.report.standings import IN_GOOD_STANDING

@@ -19,7 +19,7 @@ from tollbar.core.errors import TollbarError
 from tollbar.results.database import MOST_VALUE_BYTES
 from tollbar.results.directory import MOST_STUDIES, MOST_TEXTS
 from tollbar.results.observations import MOST_VALUES, MOST_VALUES_OF_SERIES
-from tollbar.study.plan import MOST_COMBINATIONS
+from tollbar.study.plan.grid import MOST_COMBINATIONS
 
 # CPU time, so that a busy machine changes nothing.
 MOST_CPU_S, MOST_MORE = 5, 300 << 20

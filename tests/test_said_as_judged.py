@@ -24,7 +24,7 @@ from tollbar.core.machine import differences
 from tollbar.core.markdown import escaped
 from tollbar.report import json_forms
 from tollbar.report.changes import comparison_notes, comparison_tables, increase_lines
-from tollbar.report.groups import places
+from tollbar.report.places import places
 from tollbar.report.sections.against import against_baseline, rates, sentences
 from tollbar.report.sections.answer import answer, headline, whole_answer
 from tollbar.report.sections.effects import effects

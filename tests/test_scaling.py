@@ -32,8 +32,8 @@ from tollbar.report.sections.answer import answer
 from tollbar.report.sections.scaling import scaling_listing, scaling_sentences
 from tollbar.results import Row
 from tollbar.study import Measure, plan
-from tollbar.study.plan import Cell
 from tollbar.study.plan.batches import Visit
+from tollbar.study.plan.cells import Cell
 
 THREADS = """
 question  = "What does a hash cost with several threads?"

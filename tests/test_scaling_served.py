@@ -25,10 +25,10 @@ from tollbar.lab import workloads
 from tollbar.lab.servers.configuration import Request, rendered
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Given
-from tollbar.lab.workloads.request import RequestWork
+from tollbar.lab.workloads.request_work import RequestWork
 from tollbar.report.sections.scaling import scaling_listing
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 STUDY = """
 question  = "What does a connection cost with several threads?"

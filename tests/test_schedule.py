@@ -17,8 +17,9 @@ from tollbar.lab.measure import schedule
 from tollbar.lab.measure.schedule import Pace, Tried, adapted
 from tollbar.lab.workloads import Work
 from tollbar.study import Measure, plan
-from tollbar.study.plan import Cell, Plan
+from tollbar.study.plan import Plan
 from tollbar.study.plan.batches import blocks
+from tollbar.study.plan.cells import Cell
 
 TEXT = """
 question  = "?"

@@ -35,7 +35,7 @@ from tollbar.lab.servers.configuration import Rendered
 from tollbar.lab.servers.running import Running
 from tollbar.lab.workloads import Work, request
 from tollbar.lab.workloads.request import RequestWorkload
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 from tollbar.study.values import DEFAULT_MEASURE
 
 # The lab replaces this function.

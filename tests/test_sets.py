@@ -11,7 +11,8 @@ from fabricated import loaded
 from tollbar import results, study
 from tollbar.core.errors import TollbarError
 from tollbar.study import Figure, Series, Study, plan
-from tollbar.study.plan import Cell, StudyPlan
+from tollbar.study.plan import StudyPlan
+from tollbar.study.plan.cells import Cell
 from tollbar.study.plan.pairs import claimed, matching
 
 SOURCES = {one.name: one for one in loaded("sources")}

@@ -29,7 +29,7 @@ from tollbar.lab.workloads.accounts import accounts_of
 from tollbar.lab.workloads.by_family.web_auth import MEMBERS, _of_directory
 from tollbar.lab.workloads.request import RequestWorkload
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 # A few more accounts than members of groups.
 ACCOUNTS = 600

@@ -38,7 +38,7 @@ from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads.accounts import Accounts, accounts_of
 from tollbar.lab.workloads.request import RequestWorkload, command
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 STUDY = """
 question  = "Who asks?"

@@ -28,8 +28,10 @@ from tollbar.lab.measure.rounds import Rounds
 from tollbar.lab.servers import driver
 from tollbar.lab.servers.driver import StartedServer
 from tollbar.lab.servers.sandbox import Sandbox, folder_for_all
-from tollbar.lab.workloads.request import RequestWork, RequestWorkload
-from tollbar.study.plan import Cell, Plan
+from tollbar.lab.workloads.request import RequestWorkload
+from tollbar.lab.workloads.request_work import RequestWork
+from tollbar.study.plan import Plan
+from tollbar.study.plan.cells import Cell
 
 Settings = Mapping[str, str | int]
 Does = Callable[[StartedServer], AbstractContextManager[None]]

@@ -23,9 +23,10 @@ from tollbar.lab import workloads
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Given, Work
 from tollbar.lab.workloads.by_family.database_sign_on import sign_ons
-from tollbar.lab.workloads.request import PROOF_LIMIT_S, RequestWork, RequestWorkload, command
+from tollbar.lab.workloads.request import PROOF_LIMIT_S, RequestWorkload, command
+from tollbar.lab.workloads.request_work import RequestWork
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 STACK = """
 question = "What does a whole request cost?"

@@ -19,7 +19,7 @@ from tollbar.core.errors import TollbarError
 from tollbar.lab.workloads.request import _shape
 from tollbar.report.coordinates import value_words
 from tollbar.study import plan
-from tollbar.study.plan import batches
+from tollbar.study.plan import batches, grid
 
 
 def test_a_study_of_servers_is_planned() -> None:
@@ -232,13 +232,13 @@ MOST_FOR_EACH = 4
 def test_what_means_nothing_to_a_cell_is_not_combined(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the product of all settings, planning took many seconds; the cells are the same."""
     asked: list[plan.Coordinates] = []
-    normal = plan._Grid.normal
-    monkeypatch.setattr(plan._Grid, "normal", lambda self, wanted: asked.append(wanted) or normal(self, wanted))
+    normal = plan.Grid.normal
+    monkeypatch.setattr(plan.Grid, "normal", lambda self, wanted: asked.append(wanted) or normal(self, wanted))
     planned = plan.make(study.load([name]), seed=0).studies
     there = sum(len(one.cells) + len(one.left_out) for one in planned)
     assert there <= len(asked) <= MOST_FOR_EACH * there
-    monkeypatch.setattr(plan, "fits", lambda *_: True)
-    monkeypatch.setattr(plan, "MOST_COMPARISONS", 1_000_000_000)
+    monkeypatch.setattr(grid, "fits", lambda *_: True)
+    monkeypatch.setattr(grid, "MOST_COMPARISONS", 1_000_000_000)
     every = plan.make(study.load([name]), seed=0).studies
     assert [one.cells for one in every] == [one.cells for one in planned]
     assert [one.left_out for one in every] == [one.left_out for one in planned]

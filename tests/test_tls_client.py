@@ -14,7 +14,7 @@ from tollbar.core.runner import Session
 from tollbar.lab import workloads
 from tollbar.lab.workloads import Given
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 MAKING = """
 question  = "What does a TLS client make?"

@@ -12,7 +12,7 @@ from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Work
 from tollbar.lab.workloads.by_family.storage import CHOICES, EMBEDDED
 from tollbar.study import plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 ALONE = """
 question  = "What does a hash cost?"

@@ -24,9 +24,9 @@ from tollbar.lab import workloads
 from tollbar.lab.servers.driver import StartedServer
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Work
-from tollbar.lab.workloads.request import RequestWork
+from tollbar.lab.workloads.request_work import RequestWork
 from tollbar.study import Coordinates, plan
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 LIMIT_S = 180.0
 # The engine's counts are there at once.

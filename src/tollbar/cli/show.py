@@ -19,7 +19,7 @@ from tollbar.lab import workloads
 from tollbar.report import terminal
 from tollbar.report.sections.published.lines import of_source
 from tollbar.study import Publication
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 
 def show(

@@ -40,8 +40,9 @@ from tollbar.lab.measure.schedule import Paces, Tried, usual
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.results import Store
 from tollbar.study import Coordinates
-from tollbar.study.plan import Cell, Plan, StudyPlan
+from tollbar.study.plan import Plan, StudyPlan
 from tollbar.study.plan.batches import Batch
+from tollbar.study.plan.cells import Cell
 
 # Blocks are added by at most this share of the existing ones, because predictions from few blocks are often too high.
 MORE_BLOCKS = 0.5

@@ -27,7 +27,7 @@ from tollbar.results.observations import AFTER, BEFORE, chunks_of, refuse_odd
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.results.run_json import FORMAT_5, MOST_OF_VERSION, about, why
 from tollbar.results.stored import MOST_COORDINATES, MOST_COORDINATES_OF_ALL, MOST_KINDS, MOST_TABLED
-from tollbar.study.plan import MOST_COMPARISONS
+from tollbar.study.plan.grid import MOST_COMPARISONS
 
 
 def read(directory: Path, only: str | None = None) -> Run:

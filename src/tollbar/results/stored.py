@@ -12,7 +12,7 @@ from tollbar.catalog.families import LOADS, Value
 from tollbar.core.errors import printable, printable_in
 from tollbar.core.records.load import MOST
 from tollbar.results.observations import Count, packed, refuse_more
-from tollbar.study.plan import MOST_COMBINATIONS
+from tollbar.study.plan.grid import MOST_COMBINATIONS
 
 # Types that SQLite may report for a value, by table and column.
 _TYPES: Mapping[str, Mapping[str, str]] = {

@@ -19,9 +19,9 @@ from tollbar.decide.choosing import Choosing
 from tollbar.decide.rulings import Candidate, candidate
 from tollbar.decide.shared import reason_words
 from tollbar.report.costs import COST_WORDS, one_words
-from tollbar.report.groups import Place, Way, answered, of_default
 from tollbar.report.names import place_of
 from tollbar.report.numbers import amount, marked
+from tollbar.report.places import Place, Way, answered, of_default
 from tollbar.report.sections.steps import Steps
 from tollbar.report.standings import standing_words
 from tollbar.results import Row

@@ -22,7 +22,7 @@ from tollbar.decide.tune.answers import Asked, Measured, Missed, Tuned, Tuning
 from tollbar.decide.tune.attackers import attackers, guesses
 from tollbar.lab.workloads import Given
 from tollbar.lab.workloads.operation import OperationWorkload
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 FAMILY = "password-hash"
 DEFAULT_POLICY = "owasp-password-storage-*"

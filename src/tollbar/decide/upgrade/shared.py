@@ -12,7 +12,7 @@ from tollbar.core.runner import ask
 from tollbar.lab.workloads.instead import settings_instead
 from tollbar.lab.workloads.operation import PROOF_LIMIT_S
 from tollbar.study import Study
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 Ask = Callable[..., Record]
 

@@ -20,8 +20,9 @@ from tollbar.lab.servers import leftovers, nodes
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Ask, Given
 from tollbar.lab.workloads.instead import Instead
-from tollbar.study.plan import Cell, Plan
+from tollbar.study.plan import Plan
 from tollbar.study.plan.batches import Batch, blocks
+from tollbar.study.plan.cells import Cell
 
 __all__ = [
     "Aside",

@@ -17,8 +17,9 @@ from tollbar.core.runner import Session, Stopped
 from tollbar.lab import workloads
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.study import Measure
-from tollbar.study.plan import Cell, Plan, StudyPlan
+from tollbar.study.plan import Plan, StudyPlan
 from tollbar.study.plan.batches import Batch, blocks
+from tollbar.study.plan.cells import Cell
 from tollbar.study.values import QUICK_CHUNK_S, QUICK_OPERATION_S, QUICK_ROUNDS
 
 # Measured seconds. A trial with a server needs the first to start, get ready and stop, and its chunks exceed the

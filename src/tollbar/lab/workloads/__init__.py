@@ -38,7 +38,7 @@ from tollbar.core.records import (
 from tollbar.core.runner import ask
 from tollbar.core.runner.confined import Account
 from tollbar.lab.servers.sandbox import Sandbox
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 __all__ = ["Ask", "Given", "Shown", "Work", "Workload", "of", "unproven"]
 

@@ -10,7 +10,7 @@ from tollbar.catalog.families import OF_A_LOAD, Standing, Value, at_defaults
 from tollbar.catalog.families.standing import WORST_FIRST
 from tollbar.core.records import Outcome, Proven
 from tollbar.lab import workloads
-from tollbar.study.plan import Cell, key_of
+from tollbar.study.plan.cells import Cell, key_of
 
 
 def settings_instead(cell: Cell) -> Iterator[tuple[str, Value, Cell]]:

@@ -13,7 +13,7 @@ from tollbar.core import machine, units
 from tollbar.core.records import Made, Outcome, Proven, Record, failed
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Ask, Given, Shown, Work, Workload, unproven
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 # The slowest single proof here is a password hash of a gigabyte, done a handful of times.
 PROOF_LIMIT_S = 120.0

@@ -16,8 +16,9 @@ from tollbar.analysis import StudyJudgement
 from tollbar.core.words import capitalised, enumeration, more, quoted
 from tollbar.report.blocks import Choices
 from tollbar.report.costs import cost_words
-from tollbar.report.groups import Place, cost_metric
+from tollbar.report.groups import cost_metric
 from tollbar.report.numbers import amount
+from tollbar.report.places import Place
 from tollbar.report.sections.against import break_even
 from tollbar.report.sections.alternatives import choices
 from tollbar.report.sections.factors import factor_sentences, told_apart

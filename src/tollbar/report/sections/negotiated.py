@@ -18,9 +18,7 @@ from tollbar.report.blocks import (
     numbers,
     texts,
 )
-from tollbar.report.groups import (
-    by_cell,
-)
+from tollbar.report.groups import by_cell
 from tollbar.report.names import whole_labels
 from tollbar.results import Row
 

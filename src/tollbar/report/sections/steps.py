@@ -10,8 +10,8 @@ from tollbar.catalog.families import Degree, Family, Standing, Value, given_up
 from tollbar.core.words import enumeration, quoted
 from tollbar.report.chart import frontier
 from tollbar.report.coordinates import named_value, value_words
-from tollbar.report.groups import Place, Way
 from tollbar.report.numbers import amount, percent, times
+from tollbar.report.places import Place, Way
 from tollbar.report.standings import STANDINGS, standing_words
 from tollbar.results import Row
 

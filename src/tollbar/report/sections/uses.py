@@ -14,9 +14,10 @@ from tollbar.analysis import Compared, StudyJudgement, Toll, Verdict
 from tollbar.catalog.families import Choice, Degree, Mitigation, Standing
 from tollbar.core.words import enumeration, few, more, quoted
 from tollbar.report.blocks import DASH, Items, Listing, Paragraph, Table, TableCell, numbers, texts
-from tollbar.report.groups import Place, Way, cost_metric, options, pairs_of, places, told_by
+from tollbar.report.groups import cost_metric
 from tollbar.report.names import labels, varied
 from tollbar.report.numbers import VERDICT_MARKS, amount, percent, signed_range, times_range
+from tollbar.report.places import Place, Way, options, pairs_of, places, told_by
 from tollbar.report.sections.protection import differing, protecting
 from tollbar.report.standings import standing_words
 from tollbar.report.view import once

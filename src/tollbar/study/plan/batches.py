@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tollbar.catalog.families import Standing
-from tollbar.study.plan import Cell, StudyPlan
+from tollbar.study.plan import StudyPlan
+from tollbar.study.plan.cells import Cell
 from tollbar.study.plan.pairs import claimed, contrasted, factored, tabled
 
 # More sessions on one core separate the sides of a ratio, and each waits longer for its turn: with four cells and a

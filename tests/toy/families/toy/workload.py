@@ -12,8 +12,9 @@ from tollbar.core.records import ChunkRecord, Observations
 from tollbar.lab.servers.configuration import Request
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Work
-from tollbar.lab.workloads.request import RequestWork, RequestWorkload, settings_of
-from tollbar.study.plan import Cell
+from tollbar.lab.workloads.request import RequestWorkload, settings_of
+from tollbar.lab.workloads.request_work import RequestWork
+from tollbar.study.plan.cells import Cell
 
 
 class ToyWorkload(RequestWorkload):

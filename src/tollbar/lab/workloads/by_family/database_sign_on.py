@@ -11,7 +11,7 @@ from tollbar.core import control_groups
 from tollbar.core.records import Outcome, Proven
 from tollbar.lab.workloads import Given, unproven
 from tollbar.lab.workloads.by_family import storage
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 # Sign-ons of a chunk with control groups, which know ended processes to a microsecond. They cost 5 to 20 ms on a quiet
 # machine, and up to 60 on a busy one.

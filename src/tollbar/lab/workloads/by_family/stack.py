@@ -19,8 +19,9 @@ from tollbar.lab.workloads import Given, Work
 from tollbar.lab.workloads.by_family.database_sign_on import sign_ons
 from tollbar.lab.workloads.by_family.storage import ANSWER_LIMIT_S, CHOICES, REACHED, USER
 from tollbar.lab.workloads.by_family.web_auth import PROVEN_OTHERWISE_S, PROVEN_S
-from tollbar.lab.workloads.request import Client, RequestWorkload, Target, settings_of
-from tollbar.study.plan import Cell
+from tollbar.lab.workloads.request import Client, RequestWorkload, settings_of
+from tollbar.lab.workloads.request_work import Target
+from tollbar.study.plan.cells import Cell
 
 SIGN_IN, TRANSPORT, STORAGE = "sign-in", "transport", "storage"
 # Server with the table in its own process, and the application behind the others.

@@ -29,7 +29,7 @@ from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.tls import Certificates
 from tollbar.lab.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.lab.workloads.request import settings_of
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 # Some twenty rows are written and read a handful of times; the slowest take milliseconds each.
 PROOF_LIMIT_S = 60.0

@@ -12,7 +12,7 @@ from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.tls.url import client_of
 from tollbar.lab.workloads import Given
 from tollbar.lab.workloads.request import Client, RequestWorkload, settings_of
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 
 class TlsWorkload(RequestWorkload):

@@ -13,7 +13,7 @@ from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.tls.settings import BY_DEFAULT
 from tollbar.lab.workloads.by_family.tls import TlsWorkload
 from tollbar.lab.workloads.request import Client, settings_of
-from tollbar.study.plan import Cell
+from tollbar.study.plan.cells import Cell
 
 HELD = {"choice": "tls-1.3", "key-exchange": "x25519", "cipher": "aes-256-gcm"}
 # This libssl's defaults represent current clients; with the server's own library, two upgrades would be measured as

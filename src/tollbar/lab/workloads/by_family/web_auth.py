@@ -15,8 +15,9 @@ from tollbar.lab.servers.configuration import SHOWN, Request
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.workloads import Given
 from tollbar.lab.workloads.accounts import Accounts, UnmadeAccounts, accounts_of
-from tollbar.lab.workloads.request import Client, RequestWorkload, Target, settings_of
-from tollbar.study.plan import Cell
+from tollbar.lab.workloads.request import Client, RequestWorkload, settings_of
+from tollbar.lab.workloads.request_work import Target
+from tollbar.study.plan.cells import Cell
 
 Plain = Mapping[str, str | int]
 # Current TLS, for cells that use TLS.
