@@ -116,6 +116,7 @@ LETTERS: Mapping[str, tuple[Sequence[str], str]] = {
         [MANY_ROWS.format(1001), "insert into observation select 1, 'c' || i, 'x', '[1]' from n"],
         "more than 1,000 metrics of components",
     ),
+    "a title": ([f"update cell set title = '{'x' * 1001}'"], "`title` of a cell is out of range"),
     "a component": (
         [f"update observation set component = '{'x' * 201}' where metric = 'cpu'"],
         "`component` of a observation is out of range",
