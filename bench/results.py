@@ -39,6 +39,8 @@ SETS = ("quick", study.AS_PUBLISHED)
 WIDTH_PX = 760
 PLACE = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|usr|work|var|opt|mnt|srv|Users)/(?:[\w.+-]+/)*([\w.+-]+)")
 CLAIMS = "claims.json"
+# Marks of the page's stylesheet, as the drawings have them.
+SHAPES = {"then": "◇", "here": "●"}
 LEGEND = {"title": None, "orient": "top", "labelColor": "var(--ink)", "columns": 3, "labelLimit": 0}
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 # Facts of a run's machine and programs, without names, users and paths.
@@ -171,8 +173,10 @@ class Drawn:
             elif isinstance(block, Folded):
                 yield from self.lines(block.blocks, level)
             else:
-                # A drawing on its own has its legend inside.
+                # A drawing on its own has the colours of its legend inside, but not its shapes.
                 assert isinstance(block, Legend), block
+                shapes = [f"{SHAPES[key.mark]} {key.says}" for key in block.keys if key.mark in SHAPES]
+                yield from ([f"{', '.join(shapes)}.", ""] if shapes else [])
 
     def _figure(self, chart: Chart) -> str:
         self.count += 1
@@ -191,14 +195,20 @@ def svg(data: object) -> str:
     _with_legend(spec)
     charts = files("tollbar.report.html")
     config = json.loads((charts / "charts" / "config.json").read_text("utf-8"))
+    # A file has room for whole labels, unlike a page.
+    config["axis"]["labelLimit"] = 0
     drawn = vl_convert.vegalite_to_svg(spec, config={**config, "background": "var(--paper)"})
     style = (charts / "style.css").read_text("utf-8")
     light, dark = re.findall(r":root \{[^}]*\}", style)[:2]
     rules = f"<style>{light}@media (prefers-color-scheme: dark){{{dark}}}</style>"
     # Descriptions are in the page's text, and tenths of a pixel are enough: half of the size.
+    return _small(drawn).replace(">", f">{rules}", 1)
+
+
+def _small(drawn: str) -> str:
+    """Return a drawing without descriptions, and with tenths of a pixel in its attributes; its texts stay whole."""
     small = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", drawn)
-    small = re.sub(r"(\.\d)\d+", r"\1", small)
-    return small.replace(">", f">{rules}", 1)
+    return re.sub(r'(?<==")[^"<>]*', lambda value: re.sub(r"(\.\d)\d+", r"\1", value[0]), small)
 
 
 def _with_legend(spec: dict[str, Any]) -> None:
@@ -238,7 +248,7 @@ def sentence(folder: Path) -> str:
         words = [f"{counts[verdict]} {told}" for verdict, told in WORDS.items() if counts[verdict]]
         if counts[NOT_MEASURED]:
             words[-1] += f"; {counted(counts[NOT_MEASURED], 'more claim')} could not be measured"
-        said.append(f"- {link}" + (f": of {judged} judged claims {enumeration(words)}." if judged else "."))
+        said.append(f"- {link}" + (f": of {judged} judged claims, each library and setting counted, {enumeration(words)}." if judged else "."))
     return "\n".join(said)
 
 

@@ -87,7 +87,7 @@ def test_the_sentence_counts_each_verdict(tmp_path: Path) -> None:
     (folder / "run.json").write_text(json.dumps({"fingerprint": {"cpu": "CPU", "cores": 2}}))
     counts = {"a": {"still true": 3, "smaller": 1}, "b": {"still true": 1, "cannot tell": 2, "not measured": 4}}
     (folder / "claims.json").write_text(json.dumps(counts))
-    said = "of 7 judged claims 4 still hold, 1 are smaller and 2 cannot be told; 4 more claims could not be measured."
+    said = "of 7 judged claims, each library and setting counted, 4 still hold, 1 are smaller and 2 cannot be told; 4 more claims could not be measured."
     assert f"- [`sources` on CPU, 2 cores](results/cpu/sources/README.md): {said}" == results.sentence(tmp_path)
 
 
@@ -96,3 +96,9 @@ def test_a_place_on_this_machine_is_recorded_by_its_last_name(tmp_path: Path) ->
         tmp_path / "page.md", "it looks for one in /usr/lib/psycopg-openssl/ossl-modules, and /v1/usr/ is none"
     )
     assert "it looks for one in …/ossl-modules, and /v1/usr/ is none\n" == (tmp_path / "page.md").read_text("utf-8")
+
+
+def test_numbers_that_a_drawing_prints_are_whole() -> None:
+    drawn = '<g aria-label="a"><path d="M1.234,5.678"/><text x="9.99">× 0.153 of openssl 3.0.19</text></g>'
+    small = '<g><path d="M1.2,5.6"/><text x="9.9">× 0.153 of openssl 3.0.19</text></g>'
+    assert small == results._small(drawn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tollbar.analysis import StudyJudgement
+from tollbar.analysis import ClaimVerdict, StudyJudgement
 from tollbar.report.blocks import Block, Figures, Items, Key, Legend, Listing, Paragraph, Section, folds
 from tollbar.report.costs import cost_words
 from tollbar.report.groups import MOST_ROWS
@@ -69,11 +69,20 @@ def about_source(part: Published) -> tuple[str, ...]:
     return tuple(said)
 
 
+# Both ratios are below one in the example: there a smaller number is a larger difference.
+OF_SIZE = (
+    "Larger and smaller are those of the difference: for example, × 0.51 is published and × 0.15 measured, which is"
+    " larger."
+)
+
+
 def meanings_of(part: Published) -> tuple[str, ...]:
     """Return the meanings of the table's words: capacity, and the source's own statistic."""
     judged = {line.study.name: line.judged for line in part.lines if line.judged}.values()
     said = dict.fromkeys(note(one) for note in (capacity, by_source_words) for one in judged)
-    return tuple(filter(None, said))
+    verdicts = {line.result.verdict for line in part.lines}
+    of_size = verdicts & {ClaimVerdict.LARGER, ClaimVerdict.SMALLER}
+    return (*filter(None, said), *([OF_SIZE] if of_size else []))
 
 
 def capacity(study: StudyJudgement) -> str:

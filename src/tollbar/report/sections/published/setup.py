@@ -23,7 +23,7 @@ NOTHING = "–"
 
 
 def setup_table(source: Publication, studies: Sequence[StudyJudgement], run: Run) -> Table:
-    """Return a row for each role: the source's machine and programs, and those of the run."""
+    """Return a row for each role of the source or of the run: the source's machine and programs, and the run's."""
     programs = _programs(studies)
     rows = [
         (
@@ -33,6 +33,7 @@ def setup_table(source: Publication, studies: Sequence[StudyJudgement], run: Run
             TableCell(_software(run, role, programs)),
         )
         for role in (CLIENT, "web", APPLICATION, "database", "directory")
+        if role == CLIENT or role in source.setup or role in programs
     ]
     columns = (*row_names("role"), *texts("in the source", "machine here", "programs here"))
     return Table("Set-up by role", columns, rows)
@@ -42,7 +43,7 @@ def advice_table(source: Publication) -> Table:
     """Return a source's recommendations by environment."""
     columns = (*row_names("environment"), *texts("recommendation of the source", "where"))
     rows = [(TableCell(one.environment), TableCell(one.says), TableCell(one.where)) for one in source.advice]
-    return Table("Recommendations by environment", columns, rows)
+    return Table("The source's recommendations, by environment", columns, rows)
 
 
 def _software(run: Run, role: str, programs: Mapping[str, Sequence[str]]) -> str:
