@@ -248,7 +248,8 @@ def sentence(folder: Path) -> str:
         words = [f"{counts[verdict]} {told}" for verdict, told in WORDS.items() if counts[verdict]]
         if counts[NOT_MEASURED]:
             words[-1] += f"; {counted(counts[NOT_MEASURED], 'more claim')} could not be measured"
-        said.append(f"- {link}" + (f": of {judged} judged claims, each library and setting counted, {enumeration(words)}." if judged else "."))
+        of_claims = f": of {judged} judged claims, each library and setting counted, {enumeration(words)}"
+        said.append(f"- {link}{of_claims if judged else ''}.")
     return "\n".join(said)
 
 

@@ -9,7 +9,7 @@ from tollbar import study
 from tollbar.catalog.families import Value, families, is_answer, is_default
 from tollbar.catalog.policies import Ruling
 from tollbar.decide.candidates import MOST_APART, deciding, nearby
-from tollbar.report.places import of_default
+from tollbar.report.ways import of_default
 from tollbar.study import plan
 
 

@@ -17,8 +17,8 @@ from tollbar.decide.choose.answered import Answered, distinguishing
 from tollbar.decide.choose.headline import Qualifying, first_sentences
 from tollbar.decide.choosing import choose, choose_unpriced
 from tollbar.decide.rulings import Candidate, Wanted, candidate
-from tollbar.report.places import of_default
 from tollbar.report.standings import IN_GOOD_STANDING
+from tollbar.report.ways import of_default
 from tollbar.results import StudyRun
 
 MACS = {"poly1305": 0.4, "hmac-sha-256": 3.0, "hmac-sha-512": 7.0, "kmac-256": 9.0}

@@ -21,10 +21,10 @@ from tollbar.core.intervals import Interval
 from tollbar.core.moments import Known
 from tollbar.report import html
 from tollbar.report.page import page
-from tollbar.report.places import places
 from tollbar.report.sections.accuracy import accuracy, date_words, machine_words, quiet_range_words
 from tollbar.report.sections.answer import headline, whole_answer
 from tollbar.report.sections.results import results
+from tollbar.report.ways import places
 
 X = "×\u00a0"
 

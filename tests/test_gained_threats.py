@@ -11,9 +11,9 @@ from fabricated import fabricated, shipped
 from tollbar.analysis import Toll
 from tollbar.catalog import families
 from tollbar.catalog.families import Degree, Family, Value, at_defaults
-from tollbar.report.places import Place, Way
 from tollbar.report.sections.steps import Steps
 from tollbar.report.sections.telling import Telling
+from tollbar.report.ways import Place, Way
 from tollbar.results import Row
 
 # Words before the threats that are mitigated in part: of a gain as a property, and as a purpose.

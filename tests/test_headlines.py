@@ -20,13 +20,13 @@ from tollbar.catalog import families
 from tollbar.catalog.families import Degree, Standing, Value, at_defaults
 from tollbar.core.intervals import Interval
 from tollbar.core.records import Outcome
-from tollbar.report.places import options, places
 from tollbar.report.sections.answer import answer, headline
 from tollbar.report.sections.factors import told_apart
 from tollbar.report.sections.scaling import is_asked
 from tollbar.report.sections.telling import MOST_IN_HEADLINE, Telling
 from tollbar.report.standings import IN_GOOD_STANDING
 from tollbar.report.terminal import show_judgement, streams
+from tollbar.report.ways import options, places
 from tollbar.results import Row
 from tollbar.study.plan.pairs import contrasted
 

@@ -11,11 +11,11 @@ from tollbar.catalog import families
 from tollbar.catalog.families import Standing, is_answer
 from tollbar.report.blocks import standing_keys
 from tollbar.report.chart import toll_charts
-from tollbar.report.places import places
 from tollbar.report.sections.answer import whole_answer
 from tollbar.report.sections.columns import MainTable
 from tollbar.report.standings import IN_GOOD_STANDING
 from tollbar.report.terminal import show_judgement
+from tollbar.report.ways import places
 
 QUESTION = "tls-client system-trust no-trust none op=first"
 COSTS_NS = (1.61e6, 32.5e6, 7.34e6)

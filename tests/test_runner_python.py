@@ -205,7 +205,7 @@ def of_defaults(mode: str, **more: Any) -> dict[str, Any]:
 
 def test_a_package_says_what_it_has_and_takes_by_itself(threaded: tuple[str, ...]) -> None:
     record = ask(threaded, of_defaults("list"), limit_s=PATIENCE_S)
-    assert {"defaults"} == {offer["family"] for offer in record.offers}
+    assert {"defaults"} == {offer.family for offer in record.offers}
     assert {"hash": {"choice": "pbkdf2-sha-256", "iterations": 2000}} == record.receipt["defaults"]
     other = ask(threaded, of_defaults("verify", family="digest", choice="sha-256"), limit_s=PATIENCE_S)
     assert Outcome.UNSUPPORTED == other.outcome

@@ -123,7 +123,7 @@ def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
     assert any(character.isdigit() for character in record.receipt["name"])
     found: dict[str, list[str]] = {}
     for offer in record.offers:
-        found.setdefault(offer["family"], []).append(offer["choice"])
+        found.setdefault(offer.family, []).append(offer.choice)
     return found
 
 

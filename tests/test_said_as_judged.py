@@ -24,7 +24,6 @@ from tollbar.core.machine import differences
 from tollbar.core.markdown import escaped
 from tollbar.report import json_forms
 from tollbar.report.changes import comparison_notes, comparison_tables, increase_lines
-from tollbar.report.places import places
 from tollbar.report.sections.against import against_baseline, rates, sentences
 from tollbar.report.sections.answer import answer, headline, whole_answer
 from tollbar.report.sections.effects import effects
@@ -33,6 +32,7 @@ from tollbar.report.sections.published.tables import published_tables
 from tollbar.report.sections.results import results
 from tollbar.report.sections.uses import Candidate, Offer, Uses, WayCost, use_sentences, why_open
 from tollbar.report.terminal import progress
+from tollbar.report.ways import places
 
 ROUGHLY = {"sha-256": 100.0, "sha3-256": 200.0, "blake3": 100.1}
 

@@ -54,7 +54,7 @@ BY_NUMBER = "each row, found by its card number"
 def offered(provider: str) -> list[str]:
     """Return the choices of storage that a provider offers."""
     record = ask([str(engine()), "op"], {"mode": "list", "provider": {"kind": provider}}, limit_s=PATIENCE_S)
-    return [offer["choice"] for offer in record.offers if offer["family"] == "storage"]
+    return [offer.choice for offer in record.offers if offer.family == "storage"]
 
 
 CASES = [(provider, choice) for provider in PROVIDERS for choice in offered(provider)]

@@ -21,9 +21,9 @@ from tollbar.decide.shared import reason_words
 from tollbar.report.costs import COST_WORDS, one_words
 from tollbar.report.names import place_of
 from tollbar.report.numbers import amount, marked
-from tollbar.report.places import Place, Way, answered, of_default
 from tollbar.report.sections.steps import Steps
 from tollbar.report.standings import standing_words
+from tollbar.report.ways import Place, Way, answered, of_default
 from tollbar.results import Row
 
 # More names than this would hide the answer.

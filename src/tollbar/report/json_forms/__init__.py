@@ -1,6 +1,6 @@
 """Documents that other programs read: JSON by the forms of each module, and a flat row for each cell."""
 
-from tollbar.report.json_forms.cells import cell_rows
+from tollbar.report.json_forms.cell_rows import cell_rows
 from tollbar.report.json_forms.comparison import of_comparison
 from tollbar.report.json_forms.whole_run import of_run, of_source
 

@@ -11,10 +11,10 @@ from tollbar.report.blocks import Choices, CostBar
 from tollbar.report.costs import cost_words
 from tollbar.report.names import labels, varying
 from tollbar.report.numbers import amount, ratio_range
-from tollbar.report.places import Way, told_by
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.steps import CANNOT_DISTINGUISH, MOST_STEPS, times_words
 from tollbar.report.sections.telling import Telling
+from tollbar.report.ways import Way, told_by
 
 # Bars of a small chart.
 MOST_BARS = 5

@@ -18,7 +18,6 @@ from tollbar.report.blocks import Choices
 from tollbar.report.costs import cost_words
 from tollbar.report.groups import cost_metric
 from tollbar.report.numbers import amount
-from tollbar.report.places import Place
 from tollbar.report.sections.against import break_even
 from tollbar.report.sections.alternatives import choices
 from tollbar.report.sections.factors import factor_sentences, told_apart
@@ -29,6 +28,7 @@ from tollbar.report.sections.self_test import self_test_sentences
 from tollbar.report.sections.steps import MOST_NAMES
 from tollbar.report.sections.telling import Finding, Telling, telling_of
 from tollbar.report.view import once
+from tollbar.report.ways import Place
 
 # Findings for which an answer has room.
 MOST_FINDINGS = 6

@@ -12,11 +12,11 @@ from tollbar.report.costs import each_words
 from tollbar.report.groups import cost_metric, real_tolls
 from tollbar.report.names import baseline_words, on_one_core, sizes_of, where_words
 from tollbar.report.numbers import amount, ratio_range
-from tollbar.report.places import Place
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.steps import MOST_NAMES, with_standing
 from tollbar.report.sections.telling import MOST_IN_HEADLINE, Finding, Telling
 from tollbar.report.standings import standing_words
+from tollbar.report.ways import Place
 
 
 def line(telling: Telling, short: str) -> str:

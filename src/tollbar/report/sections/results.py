@@ -13,11 +13,11 @@ from tollbar.report.coordinates import Form, column_title, named_value
 from tollbar.report.groups import Spot, by_row, cost_metric, spot
 from tollbar.report.names import baseline_words, labels, varied, varying
 from tollbar.report.numbers import LIMIT_MARKS, percent, times
-from tollbar.report.places import options
 from tollbar.report.sections.columns import MainTable
 from tollbar.report.sections.unmeasured import left_out_table
 from tollbar.report.table_cells import coordinate_cell
 from tollbar.report.view import once
+from tollbar.report.ways import options
 from tollbar.results import Row
 
 # A screenful: the report, or `tollbar judge RUN --all`, has the others.

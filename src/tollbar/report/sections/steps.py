@@ -11,8 +11,8 @@ from tollbar.core.words import enumeration, quoted
 from tollbar.report.chart import frontier
 from tollbar.report.coordinates import named_value, value_words
 from tollbar.report.numbers import amount, percent, times
-from tollbar.report.places import Place, Way
 from tollbar.report.standings import STANDINGS, standing_words
+from tollbar.report.ways import Place, Way
 from tollbar.results import Row
 
 # More names than this in one sentence hide the answer: then the least and the greatest represent the rest.

@@ -11,9 +11,9 @@ from tollbar.catalog.families import Value
 from tollbar.report.costs import cost_words
 from tollbar.report.names import labels, on_one_core, place_words, where_words
 from tollbar.report.numbers import amount, percent
-from tollbar.report.places import Place, is_of_one_standing, options, pairs_of, places, told_by
 from tollbar.report.sections.steps import Steps, times_words
 from tollbar.report.view import once
+from tollbar.report.ways import Place, is_of_one_standing, options, pairs_of, places, told_by
 from tollbar.results import Row
 
 # Findings for which the headline of a page has room; the answer below it has more.

@@ -17,10 +17,10 @@ from tollbar.report.blocks import DASH, Items, Listing, Paragraph, Table, TableC
 from tollbar.report.groups import cost_metric
 from tollbar.report.names import labels, varied
 from tollbar.report.numbers import VERDICT_MARKS, amount, percent, signed_range, times_range
-from tollbar.report.places import Place, Way, options, pairs_of, places, told_by
 from tollbar.report.sections.protection import differing, protecting
 from tollbar.report.standings import standing_words
 from tollbar.report.view import once
+from tollbar.report.ways import Place, Way, options, pairs_of, places, told_by
 from tollbar.results import Row
 
 USES = "Which choice for what"
