@@ -121,10 +121,11 @@ def machine_name(fingerprint: Mapping[str, Any]) -> str:
 
 
 def set_name(judged: Judgement) -> str:
-    """Return the set of a run's studies, or the run's own study."""
+    """Return the set that a run's command names, or the run's own study."""
+    # Not by its studies: a later version of the set may have others.
+    asked = [word for word in judged.run.command if word in (*SETS, study.SHORT)]
     names = {one.about.name for one in judged.studies}
-    known = (name for name in (*SETS, study.SHORT) if {one.name for one in study.load([name])} == names)
-    return next(known, min(names) if len(names) == 1 else "studies")
+    return asked[0] if asked else (min(names) if len(names) == 1 else "studies")
 
 
 def verdicts(judged: Judgement) -> Mapping[str, Mapping[str, int]]:
