@@ -50,9 +50,9 @@ def test_a_share_from_which_it_pays() -> None:
 
 
 SAID = {
-    "always": (900.0, 500.0, "costs less than verified each-time at every hit share that was measured"),
-    "never": (2000.0, 1500.0, "costs more than verified each-time at any hit share that was measured"),
-    "alike": (1000.0, 1000.0, "was not found to cost less than verified each-time at any hit share"),
+    "always": (900.0, 500.0, "costs less than credential verified each time at every hit share that was measured"),
+    "never": (2000.0, 1500.0, "costs more than credential verified each time at any hit share that was measured"),
+    "alike": (1000.0, 1000.0, "was not found to cost less than credential verified each time at any hit share"),
     "late": (1000.0, 800.0, "this run cannot decide from which hit share on"),
 }
 

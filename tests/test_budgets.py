@@ -101,7 +101,7 @@ def test_within_as_disturbed_is_counted_apart() -> None:
     brief = answer(check)
     expected = "1 of 3 budgets is within its limit, noisy; 2 of 3 budgets are within their limits."
     assert expected == brief.headline
-    assert any("neighbours alone may move a ratio so far" in note for one in brief.listings for note in one.notes)
+    assert any("neighbours alone can change a ratio this much" in note for one in brief.listings for note in one.notes)
     assert not Check(Path("tollbar.toml"), TODAY, budgets=(far, sure)).leaves_open
 
 

@@ -112,7 +112,7 @@ def test_the_page_of_a_simulated_fleet_says_so(tmp_path: Path) -> None:
     run = made_up.run_of(tmp_path, made_up.fingerprint("A"), lambda at: 100.0 + 50.0 * (at["choice"] == "sha-512"))
     page = gather_page(compare.gather(compare.read([run])), "tollbar gather", tmp_path / "page.html")
     html.write_page(noted(page, cluster.SIMULATED), tmp_path / "page.html")
-    assert 1 == (tmp_path / "page.html").read_text().count("all nodes are this one machine")
+    assert 1 == (tmp_path / "page.html").read_text().count("all nodes are on this machine")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({"schema": 9})])

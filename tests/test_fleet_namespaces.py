@@ -77,7 +77,7 @@ def test_a_machine_that_is_not_made_in_time_is_one_line(monkeypatch: pytest.Monk
     with Sandbox() as sandbox:
         with pytest.raises(TollbarError) as error:
             namespaces.network(sandbox, ["one"])
-        assert "nothing within 0.5 s" in error.value.what
+        assert "no answer within 0.5 s" in error.value.what
         wait_for(lambda: not any("sleep 54321" in program(pid) for pid in {*proc.tree(os.getpid())} - before))
 
 

@@ -342,7 +342,7 @@ def test_a_study_of_a_name_that_no_file_has_is_one_line(
     said(hostile, studies={name: before})
     done = tollbar(*(str(hostile) if word == "RUN" else word for word in READERS[reader]))
     assert (2, "") == (done.returncode, done.stdout)
-    assert "no name of a study" in " ".join(done.stderr.split())
+    assert "not a name of a study" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
 
 

@@ -57,7 +57,7 @@ def test_a_mask_that_is_not_in_effect_is_no_row(
     at: Sandbox, able: Provider, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(masking.Mask, "environment", property(lambda mask: {}))
-    with pytest.raises(NotStarted, match="does not obey `no-aes`") as caught:
+    with pytest.raises(NotStarted, match="`no-aes` has no effect on") as caught:
         start(at, here(name), able, MASKED)
     assert Outcome.FAILED == caught.value.outcome
     assert [] == at.running

@@ -39,5 +39,5 @@ def test_what_is_no_regular_file_is_no_provider(
     # No process is started for the refusal.
     monkeypatch.setattr(libraries, "ask", None)
     libraries.open_provider.cache_clear()
-    with pytest.raises(TollbarError, match="is no regular file"):
+    with pytest.raises(TollbarError, match="is not a regular file"):
         libraries.resolve([f"{kind}:{tmp_path / 'odd'}"])

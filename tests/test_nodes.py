@@ -165,7 +165,7 @@ def test_the_configuration_that_others_read_is_the_labs(at: Sandbox, address: st
     request = Request(found, provider, {"accounts": 10})
     node = _node(at, **answers)
     if address != node.place.address:
-        with pytest.raises(TollbarError, match="kdc would be at"):
+        with pytest.raises(TollbarError, match="kdc must listen on an address"):
             node.start(request, kdc, {}, {})
         return
     directory = Location(at.work_dir("d"), Endpoint(address, 1), at.directory)

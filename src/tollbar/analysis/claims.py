@@ -226,7 +226,7 @@ def _between(
             return replace(untried, reason="the order of the two is not decided at both sizes; add blocks")
         if any((side.estimate < 1) != (first.estimate < 1) for side in sides):
             said = f"the ratio is ×{first.estimate:.3g} at the first size and ×{second.estimate:.3g} at the second"
-            return replace(untried, reason=f"{said}, so the difference does not grow")
+            return replace(untried, reason=f"{said}, so the order of the two changes")
         if first.estimate < 1:
             first, second, first_all, second_all = (side.inverse for side in sides)
     ratio, all_samples = quotient(second, first), quotient(second_all, first_all)

@@ -254,7 +254,7 @@ def _of_directory(settings: Plain, server: Target) -> dict[str, Any]:
         raise NotStarted(Outcome.UNSUPPORTED, reason)
     if settings.get("directory-cache") == "on":
         most = RETURNING
-    elif settings["groups"] == 0 and not _negotiates(settings):
+    elif int(settings["groups"]) == 0 and not _negotiates(settings):
         # Passwords are asked of as many users as there are: only tickets and challenges need pools of one size.
         most = count - first
     # A directory that is only displayed has no path.
