@@ -197,19 +197,19 @@ def test_a_baseline_of_worse_standing_is_not_called_equal(
     [
         (
             (20e3, 22e3, 17e3, 12.1e3),
-            "cached costs less than verified each-time from a hit share of 20 % on [",
+            "credential cached costs less than credential verified each time from a hit share of 20 % on [",
         ),
         (
             (9e3, 22e3, 17e3, 12.1e3),
-            "cached costs more than verified each-time at any hit share that was measured",
+            "credential cached costs more than credential verified each time at any hit share that was measured",
         ),
         (
             (25e3, 22e3, 17e3, 12.1e3),
-            "cached costs less than verified each-time at every hit share that was measured: by a line",
+            "credential cached costs less than credential verified each time at every hit share that was measured: by a line",
         ),
         (
             (20e3, 22e3, 23e3, 24e3),
-            "cached costs more than verified each-time at any hit share that was measured",
+            "credential cached costs more than credential verified each time at any hit share that was measured",
         ),
     ],
 )
