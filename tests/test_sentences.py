@@ -205,7 +205,7 @@ def test_a_baseline_of_worse_standing_is_not_called_equal(
         ),
         (
             (25e3, 22e3, 17e3, 12.1e3),
-            "credential cached costs less than credential verified each time at every hit share that was measured: by a line",
+            "credential cached costs less than credential verified each time at every hit share that was measured",
         ),
         (
             (20e3, 22e3, 23e3, 24e3),
