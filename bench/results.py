@@ -46,11 +46,11 @@ BEGIN, END = "<!-- results -->", "<!-- /results -->"
 # Facts of a run's machine and programs, without names, users and paths.
 KEPT = ("schema", "tollbar", "libraries", "seed", "started", "fingerprint", "method", "engine", "broken", "studies")
 WORDS = {
-    ClaimVerdict.STILL_TRUE: "still hold",
-    ClaimVerdict.LARGER: "are larger",
-    ClaimVerdict.SMALLER: "are smaller",
-    ClaimVerdict.INVERTED: "are inverted",
-    ClaimVerdict.CANNOT_TELL: "cannot be told",
+    ClaimVerdict.STILL_TRUE: "still true",
+    ClaimVerdict.LARGER: "with a larger difference",
+    ClaimVerdict.SMALLER: "with a smaller difference",
+    ClaimVerdict.INVERTED: "inverted",
+    ClaimVerdict.CANNOT_TELL: "undecided",
 }
 
 
@@ -248,8 +248,8 @@ def sentence(folder: Path) -> str:
         judged = sum(counts[verdict] for verdict in WORDS)
         words = [f"{counts[verdict]} {told}" for verdict, told in WORDS.items() if counts[verdict]]
         if counts[NOT_MEASURED]:
-            words[-1] += f"; {counted(counts[NOT_MEASURED], 'more claim')} could not be measured"
-        of_claims = f": of {judged} judged claims, each library and setting counted, {enumeration(words)}"
+            words[-1] += f"; {counts[NOT_MEASURED]} more could not be measured"
+        of_claims = f": {judged} tests of published claims, one for each library and setting: {enumeration(words)}"
         said.append(f"- {link}{of_claims if judged else ''}.")
     return "\n".join(said)
 

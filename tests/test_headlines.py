@@ -20,6 +20,7 @@ from tollbar.catalog import families
 from tollbar.catalog.families import Degree, Standing, Value, at_defaults
 from tollbar.core.intervals import Interval
 from tollbar.core.records import Outcome
+from tollbar.report.sections import telling
 from tollbar.report.sections.answer import answer, headline
 from tollbar.report.sections.factors import told_apart
 from tollbar.report.sections.scaling import is_asked
@@ -177,6 +178,12 @@ def test_a_library_is_named_although_a_setting_implies_it() -> None:
         )
     study = judge_study(study_run(rows, (20,), replace(builders.study(blocks=20), family=apis)))
     assert headline(study).startswith(f"key kept · {OPENSSL} · digest fetched once: ")
+
+
+def test_a_multiple_of_next_to_nothing_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "MOST_TIMES", 10)
+    _, paragraph, _ = answer(replace(handshakes()))
+    assert "Protection costs 287 µs: without protection (no TLS) the cost is 31.5 µs." in paragraph
 
 
 def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:

@@ -88,8 +88,8 @@ def test_the_sentence_counts_each_verdict(tmp_path: Path) -> None:
     counts = {"a": {"still true": 3, "smaller": 1}, "b": {"still true": 1, "cannot tell": 2, "not measured": 4}}
     (folder / "claims.json").write_text(json.dumps(counts))
     said = (
-        "of 7 judged claims, each library and setting counted, 4 still hold, 1 are smaller and 2 cannot be told; 4 more"
-        " claims could not be measured."
+        "7 tests of published claims, one for each library and setting: 4 still true, 1 with a smaller difference and"
+        " 2 undecided; 4 more could not be measured."
     )
     assert f"- [`sources` on CPU, 2 cores](results/cpu/sources/README.md): {said}" == results.sentence(tmp_path)
 

@@ -19,6 +19,9 @@ from tollbar.results import Row
 # Findings for which the headline of a page has room; the answer below it has more.
 MOST_IN_HEADLINE = 2
 
+# Above this, next to nothing is done without protection, and a multiple of that tells nothing.
+MOST_TIMES = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -99,8 +102,9 @@ class Telling(Steps):
         if best is None or pair is None:
             return [without]
         costs = amount(best.cost - null.cost) if best.cost > null.cost else "something"
+        is_multiple = pair.ratio is not None and pair.ratio.estimate <= MOST_TIMES
         said = {
-            Verdict.COSTS: f"protection costs {costs}{times_words(pair)}",
+            Verdict.COSTS: f"protection costs {costs}{times_words(pair) if is_multiple else ''}",
             Verdict.FREE: f"protection is free within {percent(self.threshold)}",
             Verdict.UNCLEAR: "this run cannot distinguish the cost of protection from zero",
             Verdict.SAVES: f"protection costs nothing{times_words(pair)}",
