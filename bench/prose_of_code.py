@@ -32,8 +32,8 @@ COMMENT_MARKS: Mapping[str, re.Pattern[str]] = dict.fromkeys(
 """Comments of each language but Python, line by line."""
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _TOML_COMMENT = re.compile(r"""^(?:[^"'#\n]|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')*#(.*)$""", re.MULTILINE)
-# Texts under this key are questions, which may begin with any word.
-_TOML_QUESTION = "question"
+# Questions are a user's words, and known answers are data: another message has another answer.
+_NOT_PROSE = ("question", "answers")
 # Shorter texts are names, keys and units.
 FEWEST_WORDS = 3
 FIRST_WORDS = re.compile(r"(What|Of|Those|That|It|The same|One|Where)\b")
@@ -136,8 +136,10 @@ def _of_toml(source: Source) -> Texts:
 
 
 def _texts_in(said: Any, key: str = "") -> Iterator[str]:
-    """Yield the texts in a value of TOML, without questions."""
-    if isinstance(said, str) and key != _TOML_QUESTION:
+    """Yield the texts in a value of TOML, without questions and known answers."""
+    if key in _NOT_PROSE:
+        return
+    if isinstance(said, str):
         yield said
     elif isinstance(said, dict):
         for name, value in said.items():
