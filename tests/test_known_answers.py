@@ -29,6 +29,6 @@ def test_each_known_answer_is_computed_by_a_library(family: str) -> None:
     text = STUDY.format(family=family, op=OPERATIONS[family], choices=", ".join(f'"{name}"' for name in known))
     (planned,) = plan.make([study.read("answers", text, where="test")], seed=1).studies
     proofs = [(cell, proof) for cell, proof in zip(planned.cells, measure.prove(planned.cells, 1), strict=True)]
-    wrong = {cell.label: proof.reason for cell, proof in proofs if proof.outcome is Outcome.FAILED}
+    wrong = {cell.key: proof.reason for cell, proof in proofs if proof.outcome is Outcome.FAILED}
     assert {} == wrong
     assert {*known} == {cell.choice.name for cell, proof in proofs if proof.outcome is Outcome.OK}
