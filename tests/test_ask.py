@@ -290,6 +290,13 @@ def _labels(messages: str) -> list[str]:
     return [line.split()[0] for line in messages.splitlines() if line.startswith("  ")]
 
 
+def test_an_answer_as_markdown_has_its_table(tollbar: Tollbar) -> None:
+    done = tollbar("ask", "spin", "spin-1", "spin-2", FAKE, "--for", "1s", "--no-report", "--markdown")
+    assert 0 == done.returncode, done.stderr
+    assert done.stdout.startswith("### ")
+    assert "| --- |" in done.stdout
+
+
 def test_an_answer_as_json_is_one_document(tollbar: Tollbar) -> None:
     done = tollbar("ask", "spin", "spin-1", "spin-2", FAKE, "--for", "1s", "--no-report", "--json")
     assert 0 == done.returncode, done.stderr

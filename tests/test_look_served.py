@@ -141,6 +141,18 @@ def test_a_weak_server_breaks_the_policy(tollbar: Tollbar, tmp_path: Path) -> No
     assert said["run"] is None
 
 
+def test_the_answer_is_printed_as_markdown(tollbar: Tollbar, tmp_path: Path) -> None:
+    with nginx(tmp_path / "nginx", keys=("rsa-2048",), tickets=False) as own:
+        words = ("--policy", "tlsref-intermediate", "--for", "0s")
+        done = asked(tollbar, own.https, *words, "--markdown")
+        both = asked(tollbar, own.https, *words, "--markdown", "--json")
+    assert 1 == done.returncode, done.stderr
+    assert done.stdout.startswith("### Which TLS does https://")
+    assert "| fact | offered | standing | policy |" in done.stdout
+    assert "**nginx**\n\n```\n" in done.stdout
+    assert (2, "") == (both.returncode, both.stdout)
+
+
 def test_a_strong_server_meets_it(tollbar: Tollbar, tmp_path: Path) -> None:
     more = "ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256; ssl_ecdh_curve X25519:prime256v1;"
     with nginx(tmp_path / "nginx", keys=("rsa-2048", "ecdsa-p256"), more=more) as own:

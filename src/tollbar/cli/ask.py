@@ -13,7 +13,20 @@ from tollbar import lab, results, study
 from tollbar.catalog import families
 from tollbar.catalog.families import Standing
 from tollbar.cli import measuring
-from tollbar.cli.layouts import AsJson, Date, For, Libraries, RunsFolder, Seed, command_line, read_seconds, write_anew
+from tollbar.cli.layouts import (
+    AsJson,
+    AsMarkdown,
+    Date,
+    For,
+    Layout,
+    Libraries,
+    RunsFolder,
+    Seed,
+    command_line,
+    layout_of,
+    read_seconds,
+    write_anew,
+)
 from tollbar.cli.options import full_paths, read_precision
 from tollbar.cli.output import show, status_of
 from tollbar.core import units
@@ -48,6 +61,7 @@ def ask(
     seed: Seed = None,
     library: Libraries = (),
     runs: RunsFolder = Path("runs"),
+    markdown: AsMarkdown = False,
     json: AsJson = False,
     report: bool = True,
 ) -> ExitStatus:
@@ -96,6 +110,7 @@ def ask(
     report
         Write `report.html` into the run's directory; default: on.
     """
+    layout = layout_of("terminal", markdown=markdown, json=json)
     if family is None:
         hint = f"for example `tollbar ask digest sha-256 blake3`; families: {', '.join(families.families())}"
         raise TollbarError("`tollbar ask` needs a family and its choices", hint=hint)
@@ -116,7 +131,7 @@ def ask(
             full_paths(library),
             runs,
             given,
-            as_json=json,
+            Layout(markdown=markdown, json=json),
         )
     _refuse_without_url({"--policy": policy, "--date": on, "--i-own-this-server": i_own_this_server})
     usual = DEFAULT_FOR if precision is None else DEFAULT_FOR_PRECISION
@@ -147,7 +162,9 @@ def ask(
             keep(results.about(store.directory)["studies"][study.ASKED]["blocks"])
     if save is not None:
         terminal.say(f"  study      {save}")
-    if json:
+    if layout == "markdown":
+        terminal.show_markdown(judged)
+    elif layout == "json":
         show(judged, as_json=True)
     else:
         terminal.show_judgement(judged, asked=True)

@@ -39,8 +39,7 @@ def look(
     libraries: Sequence[str],
     runs: Path,
     unusable: Mapping[str, object],
-    *,
-    as_json: bool,
+    layout: Layout,
 ) -> ExitStatus:
     """Look at a server, judge it, price its changes, and print the answer.
 
@@ -76,7 +75,7 @@ def look(
 
         return document_of(judged, said)
 
-    show_answer(said, document, Layout(json=as_json))
+    show_answer(said, document, layout)
     return ExitStatus.SOME_FAILED if judged.breaks else ExitStatus.DONE
 
 
