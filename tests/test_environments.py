@@ -47,6 +47,12 @@ def test_a_choice_suits_its_environment(name: str, family: str, cell: dict[str, 
     assert ruling is candidate(asked, cell).ruling
 
 
+def test_a_rule_of_an_environment_is_printed_with_its_source_and_year(tollbar: Tollbar) -> None:
+    done = tollbar("choose", "web-auth", "server=httpd", "--environment", "browsers", "--for", "0s")
+    rule = "browsers: `no-digest`, below figure 2: few browsers have Digest; source: Performance Comparison: Security"
+    assert f"{rule} Design Choices (Priya Dhawan, 2002)." in " ".join(done.stdout.split())
+
+
 def test_an_unknown_environment_has_the_nearest_name() -> None:
     with pytest.raises(TollbarError) as caught:
         policies.environment("intranets")

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from tollbar.analysis import Toll, Verdict
 from tollbar.catalog.families import Degree
-from tollbar.catalog.policies import Contradiction, Policy, Rule, Ruling
+from tollbar.catalog.policies import Contradiction, Policy, Rule, Ruling, environments
 from tollbar.core.words import capitalised, enumeration, few, left_out, more
 from tollbar.decide.choose.answered import Answered, all_of, distinguishing, place_name, typed_name
 from tollbar.decide.choose.headline import MOST_NAMES, first_sentences
@@ -254,7 +254,7 @@ def _contradictions(of: Answered) -> Listing | None:
     return Listing(
         "Policies that contradict each other",
         [
-            f"{one.policy}: {_rule_words(one.rule)} — {one.other_policy}: {_rule_words(one.other_rule)}."
+            f"{_rule_words(one.policy, one.rule)} — {_rule_words(one.other_policy, one.other_rule)}."
             " Nothing meets both."
             for one in found
         ],
@@ -266,16 +266,18 @@ def contradictions(of: Answered) -> Sequence[Contradiction]:
     return next((place.contradictions for place in of.places), ())
 
 
-def _rule_words(rule: Rule) -> str:
+def _rule_words(policy: str | None, rule: Rule) -> str:
+    """Return a rule with its clause; one of an environment has its source, whose year may be long ago."""
+    source = f"; source: {rule.source}" if policy in environments() else ""
     read = "" if rule.checked else "; clause not read, known from quotations"
     ours = "; applied to these choices by our reading" if rule.ours else ""
-    return f"`{rule.id}`, {rule.clause}{read}{ours}"
+    return f"{policy}: `{rule.id}`, {rule.clause}{source}{read}{ours}"
 
 
 def _rules(of: Answered) -> Listing | None:
     candidates = [*(one for place in of.places for one in all_of(place)), *of.unmeasured]
     reasons = [reason for one in candidates for reason in (*one.broken, *one.missing, *one.excepted)]
-    said = dict.fromkeys(f"{reason.policy}: {_rule_words(reason.rule)}." for reason in reasons if reason.rule)
+    said = dict.fromkeys(f"{_rule_words(reason.policy, reason.rule)}." for reason in reasons if reason.rule)
     return Listing("Rules named above", list(said)) if said else None
 
 
