@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
-from report_example import digests
+from report_example import digests, judgement
 from served_example import arrivals
+from tollbar.report import json_forms
 from tollbar.report.groups import by_cell, by_row
 from tollbar.report.sections.load import P95
-from tollbar.report.sections.within import PER_S, reached, within_listing
+from tollbar.report.sections.within import PER_S, reached, within_cells, within_listing
 
 ROWS = by_cell(arrivals().study.rows)[0][:3]
 
@@ -52,6 +53,22 @@ def test_each_cell_has_its_highest_load() -> None:
     assert {"–"} == {row[4].says for row in everything.tables[0].rows}
 
 
+def test_the_document_has_the_same_loads() -> None:
+    study = arrivals()
+    p95 = {key: one.value / PER_S for key, one in by_row(study, P95).items()}
+    limit_s = sorted(p95.values())[len(p95) // 2]
+    document = json_forms.of_run(judgement([study, digests()]), limit_s)
+    cells = within_cells(study, limit_s)
+    assert [study.about.name] * len(cells) == [one["study"] for one in document["within"]]
+    for one, cell in zip(document["within"], cells, strict=True):
+        assert cell.load == one["by"]
+        for said, row in ((one["highest"], cell.sides.highest), (one["next"], cell.sides.beyond)):
+            assert (said is None) is (row is None)
+            if row is not None:
+                assert (row.coordinates[cell.load], p95[row.key] * PER_S) == (said["load"], said["p95_us"])
+    assert json_forms.of_run(judgement([study]))["within"] is None
+
+
 def test_a_study_of_one_load_has_none() -> None:
     assert within_listing(digests(), 0.05) is None
 
@@ -60,5 +77,5 @@ def test_the_command_says_so(tollbar: Tollbar, own_run: Path) -> None:
     done = tollbar("judge", own_run, "--within", "50ms")
     assert 2 == done.returncode
     assert "`--within` needs a run with several loads" in done.stderr
-    for words in (["--within", "50ms", "--json"], ["--within", "fast"]):
+    for words in (["--within", "50ms", "--json"], ["--within", "50ms", "--markdown"], ["--within", "fast"]):
         assert 2 == tollbar("judge", own_run, *words).returncode

@@ -10,12 +10,12 @@ from tollbar.core.records import Outcome
 from tollbar.report import terminal
 
 
-def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
-    """Print the results of a run."""
+def show(judged: Judgement, *, as_json: bool, everything: bool = False, within_s: float | None = None) -> None:
+    """Print the results of a run; a limit of the response time is for the JSON document alone."""
     if as_json:
         from tollbar.report.json_forms import of_run
 
-        terminal.print_json(of_run(judged))
+        terminal.print_json(of_run(judged, within_s))
     else:
         terminal.show_judgement(judged, everything=everything)
 

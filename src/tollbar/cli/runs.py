@@ -15,6 +15,7 @@ from tollbar.cli.output import show, status_of
 from tollbar.core.errors import ExitStatus, TollbarError, one_line
 from tollbar.report import html as reporting
 from tollbar.report import terminal
+from tollbar.report.blocks import Listing
 
 
 def judge(
@@ -45,29 +46,26 @@ def judge(
     """
     layout = layout_of(format, markdown=markdown, json=json)
     limit_s = None if within is None else read_seconds("--within", within)
-    if limit_s is not None and layout == "json":
-        hint = "the document has the `latency-p95` of each row"
-        raise TollbarError("cannot be combined with `--json`", where="--within", hint=hint)
     judged = judged_run(run)
+    listings = [] if limit_s is None else _within(judged, limit_s, where=str(run))
     if layout == "markdown":
         terminal.show_markdown(judged, everything=all)
     else:
-        show(judged, as_json=layout == "json", everything=all)
-    if limit_s is not None:
-        _show_within(judged, limit_s, where=str(run), as_markdown=layout == "markdown")
+        show(judged, as_json=layout == "json", everything=all, within_s=limit_s)
+    for one in listings if layout != "json" else ():
+        (terminal.show_listing_markdown if layout == "markdown" else terminal.show_listing)(one)
     return status_of(judged)
 
 
-def _show_within(judged: Judgement, limit_s: float, *, where: str, as_markdown: bool) -> None:
-    """Print the highest load of each cell within a limit. Raises TollbarError for a run without several loads."""
+def _within(judged: Judgement, limit_s: float, *, where: str) -> list[Listing]:
+    """Return the highest load of each cell within a limit. Raises TollbarError for a run without several loads."""
     from tollbar.report.sections.within import within_listing
 
     listings = [one for study in judged.studies if (one := within_listing(study, limit_s)) is not None]
     if not listings:
         hint = "a study needs several `users` or `rates` in `[load]` (docs/studies.md)"
         raise TollbarError("`--within` needs a run with several loads", where=where, hint=hint)
-    for one in listings:
-        (terminal.show_listing_markdown if as_markdown else terminal.show_listing)(one)
+    return listings
 
 
 def report(run: Path, /, *, to: Annotated[Path | None, Parameter(name="--output")] = None) -> ExitStatus:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from tollbar.analysis import Judgement
-from tollbar.report.json_forms.form import JSON, Document, Form, of
-from tollbar.report.json_forms.parts import ClaimForm
+from tollbar.report.json_forms.form import JSON, Document, Form, Number, Value, of
+from tollbar.report.json_forms.parts import ClaimForm, WhereForm
 from tollbar.report.json_forms.study import StudyForm
 from tollbar.report.sections.published.lines import Line, Published, sources_of, verdict_counts
-from tollbar.results import Run, StudyRun
+from tollbar.report.sections.within import WithinCell, within_cells
+from tollbar.results import Row, Run, StudyRun
 
 
 class _SourceKeys(Form):
@@ -56,6 +57,23 @@ class SourceDocument(_Outcomes, _SourceKeys, Document):
     claims: Annotated[list[WholeClaimForm], of(lambda part: [_whole(line) for line in part.lines])]
 
 
+class LoadForm(Form):
+    """Load of a cell with the answers to it."""
+
+    load: Value
+    p95_us: Number
+    requests_per_s: Number
+
+
+class WithinForm(WhereForm):
+    """Cell with the highest load within a limit of the response time, and the next one."""
+
+    study: str
+    by: Annotated[str, of("load")]
+    highest: Annotated[LoadForm | None, of(lambda one: _load(one, one.sides.highest))]
+    next: Annotated[LoadForm | None, of(lambda one: _load(one, one.sides.beyond))]
+
+
 class RunDocument(Document):
     run: Annotated[str, of(lambda judged: str(judged.run.directory))]
     """directory of the run"""
@@ -81,16 +99,40 @@ class RunDocument(Document):
     """
     studies: Annotated[list[StudyForm], of(lambda judged: [StudyForm.read(one, one.study) for one in judged.studies])]
     """studies in the run's order"""
+    within: Annotated[list[WithinForm] | None, of(lambda _: None)] = None
+    """null without `judge --within`; with it each cell of a study of several loads, highest first, with the name of
+    the load (`by`), the `highest` at which 95 % of the answers came within the limit, null if none did, and the
+    `next` one, null if every load met it; a load has its 95th percentile in microseconds (`p95_us`) and the answers
+    a second
+    """
 
 
-def of_run(judgement: Judgement) -> dict[str, Any]:
-    """Return the document of a run: its results, tolls, contrasts, claims and tables, and its published sources."""
-    return RunDocument.read(judgement).model_dump(mode="json")
+def of_run(judgement: Judgement, within_s: float | None = None) -> dict[str, Any]:
+    """Return the document of a run: its results, tolls, contrasts, claims and tables, and its published sources.
+
+    With a limit of the response time it has the highest load of each cell within it.
+    """
+    document = RunDocument.read(judgement)
+    if within_s is not None:
+        cells = [cell for one in judgement.studies for cell in within_cells(one, within_s)]
+        document = document.model_copy(update={"within": [WithinForm.read(one) for one in cells]})
+    return document.model_dump(mode="json")
 
 
 def of_source(part: Published) -> dict[str, Any]:
     """Return the document of a source: all its claims, each whole, with the measured values."""
     return SourceDocument.read(part).model_dump(mode="json")
+
+
+def _load(of_cell: WithinCell, row: Row | None) -> LoadForm | None:
+    if row is None:
+        return None
+    answers = of_cell.throughput.get(row.key)
+    return LoadForm(
+        load=row.coordinates[of_cell.load],
+        p95_us=of_cell.p95[row.key].value,
+        requests_per_s=answers.value if answers else None,
+    )
 
 
 def _providers(run: Run) -> Mapping[str, Any]:

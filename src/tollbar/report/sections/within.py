@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar.analysis import Measurement, StudyJudgement
@@ -35,32 +35,56 @@ def reached(rows: Sequence[Row], p95_s: Sequence[float], limit_s: float) -> Reac
     return Reached(rows[within - 1] if within else None, rows[within] if within < len(rows) else None)
 
 
-def within_listing(study: StudyJudgement, limit_s: float) -> Listing | None:
-    """Return the highest load of each cell within a limit of the 95th percentile; None for a study of one load."""
+@dataclass(frozen=True, slots=True)
+class WithinCell:
+    """Cell with its loads on both sides of a limit of the 95th percentile."""
+
+    study: str
+    load: str
+    """Name of the load: `users`, `rate` or `utilisation`."""
+    row: Row
+    """Row at the least load; without `load` its coordinates are the cell's."""
+    sides: Reached
+    p95: Mapping[str, Measurement]
+    throughput: Mapping[str, Measurement]
+    """Requests a second of each row, by its key, like `p95`."""
+
+
+def within_cells(study: StudyJudgement, limit_s: float) -> Sequence[WithinCell]:
+    """Return the cells with their highest load within a limit, highest first; none for a study of one load."""
     name = load_name(study)
     p95, throughput = by_row(study, P95), by_row(study, THROUGHPUT)
-    if name is None or not p95:
-        return None
-    label, family = whole_labels(study), study.about.family
-    found: list[tuple[float, Sequence[TableCell]]] = []
+    if name is None:
+        return ()
+    found = []
     for cell in by_cell(study.rows):
         rows = [row for row in cell if row.key in p95 and row.coordinates.get(name)]
-        if not rows:
-            continue
-        sides = reached(rows, [_seconds(p95[row.key]) for row in rows], limit_s)
-        columns = [TableCell(label(rows[0]))]
-        for row in (sides.highest, sides.beyond):
+        if rows:
+            sides = reached(rows, [_seconds(p95[row.key]) for row in rows], limit_s)
+            found.append(WithinCell(study.about.name, name, rows[0], sides, p95, throughput))
+    return sorted(found, key=lambda one: -float(one.sides.highest.coordinates[name] if one.sides.highest else 0))
+
+
+def within_listing(study: StudyJudgement, limit_s: float) -> Listing | None:
+    """Return the highest load of each cell within a limit of the 95th percentile; None for a study of one load."""
+    found = within_cells(study, limit_s)
+    if not found:
+        return None
+    label, family, name = whole_labels(study), study.about.family, found[0].load
+    rows: list[Sequence[TableCell]] = []
+    for one in found:
+        columns = [TableCell(label(one.row))]
+        for row in (one.sides.highest, one.sides.beyond):
             load = TableCell(value_words(family, name, row.coordinates[name])) if row else DASH
-            columns += [load, TableCell(measured_words(p95[row.key])) if row else DASH]
-        answers = throughput.get(sides.highest.key) if sides.highest else None
+            columns += [load, TableCell(measured_words(one.p95[row.key])) if row else DASH]
+        answers = one.throughput.get(one.sides.highest.key) if one.sides.highest else None
         columns.insert(2, TableCell(measured_words(answers)) if answers else DASH)
-        found.append((float(sides.highest.coordinates[name]) if sides.highest else 0.0, columns))
-    found.sort(key=lambda one: -one[0])
+        rows.append(columns)
     titles = (f"highest {name}", "requests / s", "p95", f"next {name}", "its p95")
     limit = units.show_nanoseconds(limit_s * 1e9)
     return Listing(
         f"{study.about.name}: the highest {name} with 95 % of the answers within {limit}",
-        tables=[Table("", [Column("cell", names=True), *numbers(*titles)], [row for _, row in found])],
+        tables=[Table("", [Column("cell", names=True), *numbers(*titles)], rows)],
         notes=["Loads between these two were not measured."],
     )
 
