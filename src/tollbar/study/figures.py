@@ -27,7 +27,7 @@ Drawing = Literal["load", "rates", "use"]
 """Kind of a source's figure.
 
 `load`: requests a second and response times against the load; `rates`: requests a second as bars; `use`: the
-processor's use over phases, side by side.
+processor's use over phases, one after another.
 """
 # As many as a legend or an axis can name.
 MOST_SERIES = 12

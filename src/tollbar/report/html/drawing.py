@@ -25,6 +25,8 @@ Spec = dict[str, Any]
 ROW_PX = 22
 # Height of a row whose label has a second line.
 TALL_ROW_PX = 34
+# Height of the plot of a processor's use, without the names of its phases.
+USE_PX = 150
 
 
 def spec_of(data: object) -> Spec:
@@ -148,14 +150,30 @@ def _rates(data: Rates) -> Mapping[str, object]:
 
 
 def _use(data: Use) -> Mapping[str, object]:
+    last_s = data.phases[-1].until_s
+    rows = []
+    for phase in data.phases:
+        for moment in phase.moments:
+            below = 0.0
+            for part, busy in moment.busy.items():
+                ends = {"from": _short(moment.since_s), "to": _short(moment.until_s)}
+                rows.append({**ends, "low": _short(below), "high": _short(below + busy), "by": part})
+                below += busy
     return {
-        "rows": [
-            {"op": number, "at": round(number + moment.at, 3), "busy": _short(busy), "by": part}
+        "rows": rows,
+        # A phase may be too narrow for its name, so each has a line of its own above the plot.
+        "names": [
+            {
+                "at": _short(phase.since_s),
+                "y": LINE_PX * (number + 1),
+                "says": ": ".join(phase.titles),
+                "left": phase.since_s < last_s / 2,
+            }
             for number, phase in enumerate(data.phases)
-            for moment in phase.moments
-            for part, busy in moment.busy.items()
         ],
-        "names": [{"at": number + 0.5, "says": list(phase.titles)} for number, phase in enumerate(data.phases)],
+        "top": LINE_PX * (len(data.phases) + 1),
+        "height": LINE_PX * (len(data.phases) + 1) + USE_PX,
+        "last": _short(last_s),
         "colours": [palette.part_colour(i) for i in range(len(data.parts))],
     }
 

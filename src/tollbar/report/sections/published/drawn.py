@@ -15,7 +15,6 @@ from tollbar.report.groups import by_row, cost_metric
 from tollbar.report.numbers import amount, percent
 from tollbar.report.sections.cpu import MOST_POINTS, median_trial, payers
 from tollbar.report.sections.load import THROUGHPUT, LoadLine, load_chart, load_panels, load_points
-from tollbar.results import Row
 from tollbar.study import Figure
 
 # Of these a source printed two: its costs were requests a second.
@@ -23,12 +22,12 @@ MOST_PANELS_OF_A_LOAD = 2
 RATES = (
     "Bars are requests a second, pale where something other than the server limited them: the load client, too few"
     " users, or other programs. A line across a bar is one second over the CPU time of a request{component}, measured"
-    " while client and server share a core. A bar above its line means that a request costs less where the server has"
-    " a core of its own."
+    " while client and server share a core. Above its line, a request costs less where the server has a core of its"
+    " own; below it, other components have the rest of the time, or a request costs more there."
 )
 USE = (
-    "Elapsed time runs from left to right in each phase, over the visit with the median cost. The rest of the"
-    " processor's time is waiting for the disk, other programs, or idle."
+    "Each phase is as wide as it lasted, in the visit with the median cost; pauses between phases are left out. The"
+    " rest of the processor's time is waiting for the disk, other programs, or idle."
 )
 
 
@@ -58,8 +57,9 @@ class Rates:
 class UseMoment:
     """Chunk, or a few neighbouring ones."""
 
-    at: float
-    """Middle of its time, as a share of its phase's."""
+    since_s: float
+    """Start, from that of the first phase; pauses between phases do not count."""
+    until_s: float
     busy: Mapping[str, float]
     """CPU time over elapsed time, by part."""
 
@@ -67,12 +67,14 @@ class UseMoment:
 @dataclass(frozen=True, slots=True)
 class UsePhase:
     titles: Sequence[str]
+    since_s: float
+    until_s: float
     moments: Sequence[UseMoment]
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Phases side by side, each over its own time."""
+    """Phases one after another, as wide as they lasted."""
 
     phases: Sequence[UsePhase]
     parts: Sequence[str]
@@ -168,12 +170,12 @@ def _spoken(one: Rate) -> str:
 
 def _use(study: StudyJudgement, figure: Figure) -> Sequence[Block]:
     parts = payers(study)
-    phases = []
+    phases: list[UsePhase] = []
     for series in figure.series:
         for row in figure.cells_of(series, study.rows):
             visit = median_trial(row)
             if visit is not None:
-                phases.append(_phase(series.title, row, visit, parts))
+                phases.append(_phase(series.title, visit, parts, phases[-1].until_s if phases else 0.0))
     if not phases:
         return ()
     titles = list(parts.values())
@@ -182,19 +184,19 @@ def _use(study: StudyJudgement, figure: Figure) -> Sequence[Block]:
     return part_keys(titles), Figures([chart], "panels wide"), Paragraph(USE, "note")
 
 
-def _phase(title: str, row: Row, visit: Trial, parts: Mapping[str, str]) -> UsePhase:
+def _phase(title: str, visit: Trial, parts: Mapping[str, str], since_s: float) -> UsePhase:
     chunks = [chunk for chunk in visit.chunks if chunk.operations > 0 and chunk.wall_ns > 0]
-    lasted_ns, passed_ns = sum(chunk.wall_ns for chunk in chunks), 0
+    lasted_ns, now_s = sum(chunk.wall_ns for chunk in chunks), since_s
     step = max(1, -(-len(chunks) // MOST_POINTS))
     moments = []
     for first in range(0, len(chunks), step):
         together = chunks[first : first + step]
         wall_ns = sum(chunk.wall_ns for chunk in together)
         busy = {part: sum(chunk.cpu_ns.get(name, 0) for chunk in together) / wall_ns for name, part in parts.items()}
-        moments.append(UseMoment((passed_ns + wall_ns / 2) / lasted_ns, busy))
-        passed_ns += wall_ns
+        moments.append(UseMoment(now_s, now_s + wall_ns / 1e9, busy))
+        now_s = moments[-1].until_s
     rows = counted(sum(chunk.operations for chunk in chunks), "row")
-    return UsePhase((title, f"{rows}, {amount(lasted_ns, 'ns')}"), moments)
+    return UsePhase((title, f"{rows}, {amount(lasted_ns, 'ns')}"), since_s, now_s, moments)
 
 
 def _busy(phase: UsePhase) -> str:
