@@ -131,6 +131,10 @@ class Claim(Strict):
     """Error that the source prints with the first figure: half of its 99.9 % interval."""
     deviation: _Amount | None = None
     """Standard deviation that the source prints with the first figure."""
+    words: str | None = None
+    """Source's own words in place of a number, such as `very similar`; `ratio` is then their reading."""
+    throughout: Literal["more", "less"] | None = None
+    """Published order of `of` and `over` at both values of `grows`; without it, a reversed order is not noticed."""
 
     @model_validator(mode="after")
     def _is_one_of_four_kinds(self) -> Claim:
@@ -158,6 +162,10 @@ class Claim(Strict):
             raise ValueError("`grows` needs two different values, for example `bytes = [64, 4096]`")
         if self.order in OF_DIFFERENCES and not self.grows:
             raise ValueError(f'`order = "{self.order}"` needs `grows`, for example `grows = {{ bytes = [64, 4096] }}`')
+        if self.throughout and not self.grows:
+            raise ValueError("`throughout` needs `grows`, for example `grows = { bytes = [64, 4096] }`")
+        if self.words is not None and (self.ratio is None or not self.words.strip()):
+            raise ValueError("`words` needs a `ratio`, which is the reading of these words")
         if tried and (len(self.published) % 2 if compares else len(self.published) > 1):
             raise ValueError("`published` must be two figures, of `of` and of `over`, or one without `over`")
         if (self.error or self.deviation) and not self.published:
