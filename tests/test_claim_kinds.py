@@ -136,6 +136,30 @@ def test_a_difference_may_stay_as_it_is(last: float, expected: ClaimVerdict) -> 
     assert expected is found.verdict
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "order", "expected", "reason"),
+    [
+        (2.0, 4.0, "wider", ClaimVerdict.STILL_TRUE, None),
+        # The difference grows, but between cells in the reverse order.
+        (0.5, 0.25, "wider", ClaimVerdict.INVERTED, "both values"),
+        (0.5, 0.5, "no-wider", ClaimVerdict.INVERTED, "both values"),
+        (0.8, 1.5, "more", ClaimVerdict.INVERTED, "the first value"),
+        (1.5, 0.8, "less", ClaimVerdict.INVERTED, "the second value"),
+        (1.5, 1.0, "less", ClaimVerdict.STILL_TRUE, None),
+    ],
+)
+def test_a_reversed_order_is_no_published_growth(
+    first: float, last: float, order: str, expected: ClaimVerdict, reason: str | None
+) -> None:
+    costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): first, ("a", 1024): 1.0, ("b", 1024): last}
+    grown = claim({"choice": "a"}, {"choice": "b"}, order=order, grows={"bytes": (64, 1024)}, throughout="more")
+    (found,) = results(cells(costs, ("choice", "bytes")), grown)
+    said = f"at {reason} the order of the two is the reverse of the published one" if reason else None
+    assert (expected, said) == (found.verdict, found.reason)
+    assert found.ends is not None
+    assert [first, last] == pytest.approx([one.estimate for one in found.ends], rel=0.02)
+
+
 def test_growth_of_what_nothing_observes_says_so() -> None:
     costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): 3.0}
     grown = claim(

@@ -19,7 +19,7 @@ from tollbar.report.page import page
 from tollbar.report.sections.published.amounts import amounts_chart, nanoseconds
 from tollbar.report.sections.published.drawn import Rates, Use, source_figures
 from tollbar.report.sections.published.lines import Group, Line, of_source
-from tollbar.report.sections.published.setup import advice_table, setup_table
+from tollbar.report.sections.published.setup import advice_table, flow_table, setup_table
 from tollbar.study import Amount, Claim, Figure, Series, sources
 
 DRAWN = [
@@ -88,6 +88,21 @@ def test_use_is_cpu_time_over_elapsed_time() -> None:
     for phase, expected in zip(chart.data.phases, (1.0, 0.25), strict=True):
         assert expected == pytest.approx(sum(phase.moments[0].busy.values()), rel=1e-3)
         assert " rows, " in phase.titles[1]
+    quick, slow_one = chart.data.phases
+    assert 4 == pytest.approx((slow_one.until_s - slow_one.since_s) / (quick.until_s - quick.since_s), rel=1e-3)
+    assert quick.until_s == slow_one.since_s == quick.moments[-1].until_s
+
+
+def test_names_of_phases_are_inside_the_drawing_and_above_its_bars() -> None:
+    """A legend above the drawing covers nothing then."""
+    judged = fabricated("encrypted-columns/encrypted-columns-phases")
+    (section,) = source_figures(judged)
+    (chart,) = charts_of(section)
+    spec = spec_of(chart.data)
+    tops = [layer["encoding"]["y"]["value"] for layer in spec["layer"] if layer["mark"]["type"] == "text"]
+    assert len(chart.data.phases) == len(set(tops)) == 4
+    bars = spec["layer"][0]["encoding"]["y"]["scale"]["range"]
+    assert 0 < min(tops) <= max(tops) < bars[1] < bars[0] == spec["height"]
 
 
 def test_published_times_are_next_to_those_of_today() -> None:
@@ -140,6 +155,28 @@ def test_a_source_s_advice_is_by_environment(name: str) -> None:
     assert len(table.rows) >= 2
     assert all(cell.says for cells in table.rows for cell in cells)
     assert len({cells[0].says for cells in table.rows}) == len(table.rows)
+    source = sources()[name]
+    titles = [column.title for column in table.columns]
+    assert f"recommended by the source {f'in {source.year}' if source.year else 'then'}" == titles[1]
+    assert "rating today, by Tollbar" == titles[3]
+
+
+def test_advice_of_2014_is_rated_by_the_standings_of_today() -> None:
+    table = advice_table(sources()["tls-certificates"])
+    rated = {cells[0].says: cells[3].says for cells in table.rows}
+    assert "RSA key exchange: disallowed; TLS 1.3 has no RSA key exchange" == rated["any client, however old"]
+    assert "finite-field Diffie-Hellman: disallowed" == rated["Internet Explorer, every version"]
+
+
+def test_a_sign_on_has_its_requests_and_their_number() -> None:
+    judged = judgement([fabricated("web-authentication/web-authentication")])
+    source = sources()["security-design-choices"]
+    table = flow_table(source, judged.studies)
+    assert {"Figure 2", "Figure 3", "–"} == {cells[1].says for cells in table.rows}
+    counted = {cells[0].says: cells[3].says for cells in table.rows}
+    assert "–" == counted.pop("Anonymous")
+    assert all(counted.values())
+    assert all("–" == cells[3].says for cells in flow_table(source, ()).rows)
 
 
 def test_a_page_of_sources_has_their_figures_and_set_up() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,19 +20,23 @@ from report_example import digests, judgement, passwords
 from tollbar import results, study
 from tollbar.analysis import StudyJudgement, judge_study
 from tollbar.report import html, json_forms
-from tollbar.report.sections.published import about_source
-from tollbar.report.sections.published.figures import here_values, in_its_unit
+from tollbar.report.numbers import times
+from tollbar.report.sections.published import about_source, meanings_of
+from tollbar.report.sections.published.figures import here_figures, here_values, in_its_unit, reading_words
 from tollbar.report.sections.published.lines import (
     OURS,
+    counted_tests,
     counted_verdicts,
     of_source,
     sources_of,
     together,
     within,
 )
-from tollbar.report.sections.published.tables import published_tables
+from tollbar.report.sections.published.lines import claims_of as claims_count
+from tollbar.report.sections.published.tables import published_tables, published_words, said_where
 from tollbar.report.terminal import show_judgement, show_markdown, show_published, streams
 from tollbar.study import Amount, Claim
+from tollbar.study.values import OF_DIFFERENCES
 
 WIDTHS = (80, 100, 120)
 SOURCES = study.sources()
@@ -106,7 +111,10 @@ def test_the_source_s_statistic_stands_beside_a_figure() -> None:
     assert ("7.702 ms", "published: error 0.0484 ms, deviation 0.0429 ms") == (was.says, was.small)
     # Student's quantile for five degrees of freedom and 99.9 % is 6.869, and the deviation of six such blocks 0.1095.
     assert "2.10 ms" == here.says
-    assert "measured: mean 2.10 ms, error 0.307 ms, deviation 0.11 ms, scaled ×\u00a01.00" == here.small
+    assert (
+        "measured: by the source's statistic: mean 2.10 ms, error 0.307 ms, deviation 0.11 ms, scaled ×\u00a01.00"
+        == here.small
+    )
 
 
 def replace_name(judged: StudyJudgement, name: str) -> StudyJudgement:
@@ -142,6 +150,89 @@ def test_verdicts_are_counted() -> None:
     assert "1 still true, 1 smaller, 3 inverted, 1 not measured" == counted_verdicts(part.lines)
     assert "Source: Published comparison of hash functions, 2005." in about_source(part)
     assert "Published and measured" == part.heading
+
+
+def words_of(words: str | None, least: float, most: float) -> tuple[str, str]:
+    said = Claim("x", {"choice": "a"}, {"choice": "b"}, ratio=(least, most), words=words)
+    return published_words(said), reading_words(said)
+
+
+def test_words_without_a_number_are_printed_as_the_source_has_them() -> None:
+    assert ("“very similar”", "no number published; read here as ×\u00a00.91 to ×\u00a01.10") == words_of(
+        "very similar", 0.91, 1.10
+    )
+    assert ("“25% slower”", "read here as ×\u00a00.75 to ×\u00a00.80") == words_of("25% slower", 0.75, 0.80)
+    assert ("“is high”", "no number published; read here as ×\u00a02.00 or more") == words_of("is high", 2.0, 1e9)
+    assert ("×\u00a01.28 to ×\u00a03.71", "") == words_of(None, 1.28, 3.71)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_range_is_of_published_numbers_or_has_the_source_s_words(name: str) -> None:
+    """A range that the source does not state is the reading of its words, which are printed instead."""
+    for _, one in claims_of(name):
+        if one.ratio is None or one.is_ours:
+            continue
+        printed = one.published or one.words or len(re.findall(r"[0-9.]+", one.says)) >= 2
+        assert one.ratio[0] == one.ratio[1] or printed, one.says
+        # Nobody publishes × 1.00: that is how words are read.
+        assert one.one_ratio != 1.0 or one.words or one.published, one.says
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_difference_that_grows_has_its_published_order(name: str) -> None:
+    for _, one in claims_of(name):
+        assert one.throughout or one.order not in OF_DIFFERENCES, one.says
+
+
+def test_growth_has_the_ratios_at_both_values() -> None:
+    part = of_source(SOURCES["tls-certificates"], judgement([fabricated(name) for name in TLS]))
+    grown = [line for line in part.lines if line.claim.grows and line.result.ratio]
+    assert grown
+    for line in grown:
+        assert line.result.ends is not None
+        first, second = (times(one.estimate) for one in line.result.ends)
+        words = here_figures(line)
+        assert words is not None
+        assert re.search(rf"{re.escape(first)} at .+, {re.escape(second)} at .+", words), words
+    found = json_forms.of_source(part)["claims"]
+    ends = [one["ends"] for one in found if one["grows"] and one["ratio"] is not None]
+    assert [2] * len(grown) == [len(one) for one in ends]
+    assert all(one["low"] <= one["ratio"] <= one["high"] for both in ends for one in both)
+
+
+def test_a_row_names_its_statistics() -> None:
+    part = of_source(SOURCES["tls-certificates"], judgement([fabricated(name) for name in TLS]))
+    tables = published_tables(part)
+    assert "requests / s under load" in {column.title for column in tables[0].columns}
+    line = next(line for line in part.lines if len(line.result.values) == 2)
+    assert str(here_figures(line)).startswith("each alone: ")
+    notes = " ".join(meanings_of(part))
+    assert "“Each alone” is each side over all its samples" in notes
+    assert "Requests a second under load are the answered ones" in notes
+    assert "that nothing else limits" not in notes
+    assert "more may be answered than its capacity" in notes
+
+
+def test_words_of_the_source_and_of_today_are_apart() -> None:
+    part = of_source(SOURCES["security-design-choices"])
+    assert any("are the source's, of 2002, the words of that time" in said for said in about_source(part))
+    (line,) = [one for one in part.lines if one.claim.says == "At 4 KB DES is faster than RC2"][:1]
+    said = said_where(line.claim, line.study.family)
+    assert said is not None
+    assert said.startswith("In the source: Figure 7")
+    assert said.endswith("Today: DES-CBC is broken, RC2-CBC (128-bit key) is disallowed.")
+
+
+def test_claims_and_tests_are_counted_apart() -> None:
+    one = fabricated("tls-today/tls-dual-certificates")
+    part = within(judgement([one]), one)
+    assert part is not None
+    tested = [line for line in part.theirs if line.is_tested]
+    assert len(tested) > claims_count(tested) >= 1
+    assert counted_tests(part.theirs).startswith(f"{claims_count(tested)} claim")
+    assert f" in {len(tested)} tests: " in counted_tests(part.theirs)
+    untried = of_source(SOURCES["rsa-apis"])
+    assert counted_tests(untried.theirs) == counted_verdicts(untried.theirs)
 
 
 def test_a_study_without_claims_has_no_part() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -58,6 +59,8 @@ class ClaimResult:
     """Requests a second at which both sides were measured."""
     by_source: BySource | None = None
     """Claim's first cell by the statistic that its source prints."""
+    ends: tuple[Interval, Interval] | None = None
+    """Ratios of both cells at the two values of a claim that `grows`."""
 
 
 BySourceOf = Callable[[Row, Row], BySource | None]
@@ -205,10 +208,10 @@ def _between(
     untried: ClaimResult, before: tuple[Row, Row], now: tuple[Row, Row], ledger: Ledger, terms: Terms
 ) -> ClaimResult:
     """Return the change of a ratio from the first of two places to the second."""
-    claim, what, ends = untried.claim, _quantity(untried.claim), (before, now)
-    found = [ledger.compare(*end, what) for end in ends]
+    claim, what, pairs = untried.claim, _quantity(untried.claim), (before, now)
+    found = [ledger.compare(*pair, what) for pair in pairs]
     # Reasons why something was not measured come before limits on the rest.
-    for reason in (*(toll.reason for toll in found), *(_limited(what, end) for end in ends)):
+    for reason in (*(toll.reason for toll in found), *(_limited(what, pair) for pair in pairs)):
         if reason is not None:
             return replace(untried, reason=reason)
     (first, first_all), (second, second_all) = ((toll.ratio, toll.all_samples) for toll in found)
@@ -220,6 +223,8 @@ def _between(
     if Moments.ALL in (first.moments, second.moments):
         # A quotient of a quiet and a noisy ratio would contain the machine's noise: take all samples on both sides.
         first, second = first_all, second_all
+    untried = replace(untried, ends=(first, second))
+    reaches = [reach(noise) for noise in noises if noise]
     sides = first, second, first_all, second_all
     if claim.order in OF_DIFFERENCES:
         if any(side.low < 1 < side.high for side in sides):
@@ -230,16 +235,33 @@ def _between(
         if first.estimate < 1:
             first, second, first_all, second_all = (side.inverse for side in sides)
     ratio, all_samples = quotient(second, first), quotient(second_all, first_all)
-    # Noise may have moved the two ratios in opposite directions, so their reaches multiply.
-    verdict = _judge(claim, widened(ratio, reach(noises[0]) * reach(noises[1])), terms)
-    why = "the interval or the noise crosses a limit of the claim; add blocks"
-    return replace(
-        untried,
-        ratio=ratio,
-        all_samples=all_samples,
-        verdict=verdict,
-        reason=why if verdict is ClaimVerdict.CANNOT_TELL else None,
-    )
+    why = _reversed(claim, untried.ends, reaches, terms)
+    if why is not None:
+        verdict = ClaimVerdict.INVERTED
+    else:
+        # Noise may have moved the two ratios in opposite directions, so their reaches multiply.
+        verdict = _judge(claim, widened(ratio, math.prod(reaches)), terms)
+        undecided = verdict is ClaimVerdict.CANNOT_TELL
+        why = "the interval or the noise crosses a limit of the claim; add blocks" if undecided else None
+    return replace(untried, ratio=ratio, all_samples=all_samples, verdict=verdict, reason=why)
+
+
+def _reversed(
+    claim: Claim, ends: tuple[Interval, Interval] | None, reaches: Sequence[float], terms: Terms
+) -> str | None:
+    """Return where the order of the two cells is the reverse of the published one; None: nowhere, or no order is known.
+
+    A difference that grows the other way round is not the published difference.
+    """
+    if claim.throughout is None or ends is None:
+        return None
+    sides = [
+        judge_order(widened(ratio, floor), claim.throughout, terms.margin) is ClaimVerdict.INVERTED
+        for ratio, floor in zip(ends, reaches, strict=True)
+    ]
+    where = {(True, True): "both values", (True, False): "the first value", (False, True): "the second value"}
+    at = where.get((sides[0], sides[1]))
+    return f"at {at} the order of the two is the reverse of the published one" if at else None
 
 
 _ALL_UNKNOWN = "its ratio over all samples is not known"

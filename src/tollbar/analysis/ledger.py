@@ -84,7 +84,7 @@ class Ledger(Costs):
         reason = self._why_not_compared(row, against)
         ratio, all_samples = (None, None) if reason else self._ratios_of(row, against, what)
         if ratio is None:
-            reason = reason or _unseen(what)
+            reason = reason or self._unseen(row, against, what)
             return Toll(row, against, self.metric, noise_floor=noise_floor, noise=noise, reason=reason)
         floor = reach(noise) if noise else None
         verdict = decide(ratio, floor, self.terms)
@@ -198,6 +198,14 @@ class Ledger(Costs):
         observed = self._observed(what)
         return observed is not None and observed.unit not in _TIMES
 
+    def _unseen(self, row: Row, against: Row, what: Quantity) -> str:
+        """Return why two measured cells have no ratio, with the name of the cell to blame if it is one of them."""
+        if what.is_whole_cost:
+            return "in the blocks with both cells, one of them used no measurable CPU time"
+        lacking = [one for one in (row, against) if not self._visits_by(one.trials, what).blocks]
+        which = f"{lacking[0].title}: " if len(lacking) == 1 else ""
+        return f"{which}its runners observed no `{what.metric}`" + (f" of {what.component}" if what.component else "")
+
     def _why_not_compared(self, row: Row, against: Row) -> str | None:
         for one in (row, against):
             why = self.why_unmeasured(one)
@@ -210,9 +218,3 @@ class Ledger(Costs):
             if row is against
             else "no block has both cells"
         )
-
-
-def _unseen(what: Quantity) -> str:
-    if what.is_whole_cost:
-        return "in the blocks with both cells, one of them used no measurable CPU time"
-    return f"its runners observed no `{what.metric}`" + (f" of {what.component}" if what.component else "")

@@ -10,12 +10,30 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Recommendation of a publication for an environment."""
+    """Recommendation of a publication for an environment, as of its year, and how that is rated today."""
 
     environment: str
     says: str
     where: str
     """Place in its text."""
+    rated: tuple[Mapping[str, str], ...] = ()
+    """Choices, or values of settings, whose present standing is printed next to it: each by its `family` and name."""
+    note: str | None = None
+    """Remark of Tollbar's, not of the publication's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Sign-on that a publication draws as requests and answers."""
+
+    mode: str
+    figure: str
+    requests: str
+    """Requests and their answers here."""
+    study: str
+    """Study that counts its round trips."""
+    cell: Mapping[str, str]
+    """Coordinates of the cell there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +55,7 @@ class Publication:
     """Machine and programs of each role, as the text states them."""
     advice: tuple[Advice, ...] = ()
     """Recommendations by environment, in the order of its text."""
+    flows: tuple[Flow, ...] = ()
     by: str | None = None
     year: int | None = None
 
@@ -62,7 +81,13 @@ def sources() -> Mapping[str, Publication]:
     text = (files("tollbar.catalog") / "sources.toml").read_text("utf-8")
     found = tomllib.loads(text)
     lists = {name: {key: tuple(said.get(key, ())) for key in ("studies", "elsewhere")} for name, said in found.items()}
-    advice = {name: tuple(Advice(**one) for one in said.get("advice", ())) for name, said in found.items()}
+    advice = {name: tuple(_advice(**one) for one in said.get("advice", ())) for name, said in found.items()}
+    flows = {name: tuple(Flow(**one) for one in said.pop("flow", ())) for name, said in found.items()}
     return {
-        name: Publication(name=name, **said | lists[name] | {"advice": advice[name]}) for name, said in found.items()
+        name: Publication(name=name, **said | lists[name] | {"advice": advice[name], "flows": flows[name]})
+        for name, said in found.items()
     }
+
+
+def _advice(*, rated: Sequence[Mapping[str, str]] = (), **said: str) -> Advice:
+    return Advice(rated=tuple(rated), **said)

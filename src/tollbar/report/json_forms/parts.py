@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tollbar.report.json_forms.form import Form, Number, Value, Values, high_of, low_of, of, within
+from tollbar.report.json_forms.form import OMITTED, Form, Number, Value, Values, high_of, low_of, of, within
 from tollbar.results import Row, StudyRun
 
 
@@ -50,6 +50,14 @@ class BySourceForm(Form):
     blocks: int
 
 
+class EndForm(Form):
+    """Ratio at one of the two values between which a claim's ratio grows."""
+
+    ratio: Annotated[Number, of("estimate")]
+    low: Annotated[Number, low_of()]
+    high: Annotated[Number, high_of()]
+
+
 class ClaimForm(Form):
     says: Annotated[str, of("claim.says")]
     where: Annotated[str | None, of("claim.where")]
@@ -59,6 +67,8 @@ class ClaimForm(Form):
     published_range: Annotated[list[Number] | None, of(lambda result: result.claim.ratio or None)]
     order: Annotated[str | None, of("claim.order")]
     grows: Annotated[dict[str, list[Value]], within(lambda result, run: names_of_all(result.claim.grows, run))]
+    throughout: Annotated[str | None, of("claim.throughout"), OMITTED] = None
+    words: Annotated[str | None, of("claim.words"), OMITTED] = None
     published_figures: Annotated[list[str], of(lambda result: [amount.text for amount in result.claim.published])]
     published_error: Annotated[str | None, of("claim.error.text")]
     published_deviation: Annotated[str | None, of("claim.deviation.text")]
@@ -67,6 +77,7 @@ class ClaimForm(Form):
     low: Annotated[Number, low_of("ratio")]
     high: Annotated[Number, high_of("ratio")]
     all_: Annotated[Number, of("all_samples.estimate")] = Field(alias="all")
+    ends: Annotated[list[EndForm] | None, of("ends"), OMITTED] = None
     rates: list[Number] | None
     by_source: BySourceForm | None
     verdict: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tollbar import study
-from tollbar.report.sections.published.figures import said_figures
+from tollbar.report.sections.published.figures import figures_words, reading_words
 from tollbar.report.sections.published.lines import Line, of_source
 from tollbar.report.sections.published.tables import compared_by, published_words
+from tollbar.study import Claim
 
 HEAD = """# The published comparisons, and the studies that test them again
 
@@ -40,12 +41,16 @@ def _cells(line: Line) -> Sequence[str]:
     return (
         claim.where or NOTHING,
         claim.says,
-        published_words(claim),
-        said_figures(claim) or NOTHING,
+        _published(claim),
+        figures_words(claim) or NOTHING,
         NOTHING if claim.untestable else f"`{line.study.name}`",
         compared_by(claim),
         f"not testable here: {claim.untestable}" if claim.untestable else claim.note or NOTHING,
     )
+
+
+def _published(claim: Claim) -> str:
+    return "; ".join(filter(None, (published_words(claim), reading_words(claim))))
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -165,9 +165,11 @@ class StudyForm(Form):
     """effect of each value of a setting, all else equal"""
     claims: list[ClaimForm]
     """published claims with the measured values: `published` is one ratio, `published_range` the least and the most of
-    several, `order` and `grows` replace a ratio, `published_figures` are the source's own, `published_error` and
-    `published_deviation` belong to the first of these; `figures` are measured here, `by_source` is the first of them
-    by the source's own statistic; `verdict` may be `not judged` (an absolute figure) or `not testable here`, with
+    several, `order` and `grows` replace a ratio, `words` are the source's own where the ratio is their reading,
+    `throughout` is the published order at both values of `grows`; `published_figures` are the source's own,
+    `published_error` and `published_deviation` belong to the first of these; `figures` are measured here, each side
+    alone over all samples, `ends` are the ratios at both values of `grows`, `by_source` is the first figure by the
+    source's own statistic; `verdict` may be `not judged` (an absolute figure) or `not testable here`, with
     its `reason`
     """
     tables: list[StudyTableForm]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tollbar.analysis import ClaimVerdict, StudyJudgement
+from tollbar.core.words import enumeration
 from tollbar.report.blocks import Block, Figures, Items, Key, Legend, Listing, Paragraph, Section, folds
 from tollbar.report.costs import cost_words
 from tollbar.report.groups import MOST_ROWS
 from tollbar.report.sections.published.amounts import amounts_chart
 from tollbar.report.sections.published.drawn import source_figures
 from tollbar.report.sections.published.figures import by_source_words
-from tollbar.report.sections.published.lines import OURS, Published, counted_verdicts
-from tollbar.report.sections.published.setup import advice_table, setup_table
+from tollbar.report.sections.published.lines import OURS, Published, counted_tests
+from tollbar.report.sections.published.setup import advice_table, flow_table, setup_table
 from tollbar.report.sections.published.tables import published_chart, published_tables
 from tollbar.results import Run
 
@@ -25,6 +26,8 @@ def blocks_of(part: Published, run: Run, *, folding: bool) -> Iterator[Block]:
         judged = {line.study.name: line.judged for line in part.lines if line.judged}
         yield setup_table(part.source, [*judged.values()], run)
         yield advice_table(part.source)
+        if part.source.flows:
+            yield flow_table(part.source, [*judged.values()])
     yield from (Paragraph(meaning, "note") for meaning in meanings_of(part))
     for group, table in zip(part.groups, published_tables(part), strict=True):
         title = f"All {len(table.rows)} comparisons"
@@ -54,12 +57,13 @@ def about_source(part: Published) -> tuple[str, ...]:
     said = []
     if part.source is not None:
         said += [f"Published on: {part.source.system}.", f"Differences here: {part.source.differs}."]
+        said += [WHOSE_WORDS.format(year=f", of {part.source.year}" if part.source.year else "")]
     else:
         named = dict.fromkeys(line.study.source for line in part.lines)
         said += [f"Source: {name}." for name in named if name]
     ours = [line for line in part.lines if line.claim.is_ours]
-    said += [f"Published results: {counted_verdicts(part.theirs)}."] if part.theirs else []
-    said += [f"{OURS}: {counted_verdicts(ours)}."] if ours else []
+    said += [f"Published results: {counted_tests(part.theirs)}."] if part.theirs else []
+    said += [f"{OURS}: {counted_tests(ours)}."] if ours else []
     if part.missing:
         said.append(
             f"Not measured here: {', '.join(part.missing)}. To measure: `tollbar run {' '.join(part.missing)}`."
@@ -69,6 +73,23 @@ def about_source(part: Published) -> tuple[str, ...]:
     return tuple(said)
 
 
+WHOSE_WORDS = (
+    "Claims, published values and recommendations are the source's{year}, the words of that time. Measurements,"
+    " verdicts, readings and notes are Tollbar's, and “today” is the standing of a choice now."
+)
+CAPACITY_UNDER_LOAD = (
+    " It is measured while the load client and the servers share a core. Under load the server has a core of its own,"
+    " so that a request may cost less CPU time there, and more may be answered than its capacity."
+)
+EACH_ALONE = (
+    "A ratio compares both sides within each block, in quiet samples if there are enough of them. “Each alone” is each"
+    " side over all its samples and blocks, as sources print it, so that its quotient may differ from the ratio. The"
+    " verdict is that of the ratio."
+)
+RATES = (
+    "Requests a second under load are the answered ones, limited by anything: the server, the load client, or the"
+    " number of users. The ratio is made of them only where the metric is throughput."
+)
 # Both ratios are below one in the example: there a smaller number is a larger difference.
 OF_SIZE = (
     "Larger and smaller are those of the difference: for example, × 0.51 is published and × 0.15 measured, which is"
@@ -79,15 +100,24 @@ OF_SIZE = (
 def meanings_of(part: Published) -> tuple[str, ...]:
     """Return the meanings of the table's words: capacity, and the source's own statistic."""
     judged = {line.study.name: line.judged for line in part.lines if line.judged}.values()
-    said = dict.fromkeys(note(one) for note in (capacity, by_source_words) for one in judged)
+    statistics = dict.fromkeys(by_source_words(one) for one in judged)
     verdicts = {line.result.verdict for line in part.lines}
     of_size = verdicts & {ClaimVerdict.LARGER, ClaimVerdict.SMALLER}
-    return (*filter(None, said), *([OF_SIZE] if of_size else []))
+    said = (
+        capacity([*judged]),
+        EACH_ALONE if any(len(line.result.values) > 1 for line in part.lines) else "",
+        RATES if any(line.result.rates for line in part.lines) else "",
+        *statistics,
+        OF_SIZE if of_size else "",
+    )
+    return tuple(filter(None, said))
 
 
-def capacity(study: StudyJudgement) -> str:
+def capacity(studies: Sequence[StudyJudgement]) -> str:
     """Return the definition of capacity, if a claim is judged by it."""
-    if not any(c.claim.metric == "capacity" and c.claim.is_judged for c in study.claims):
+    judged = [one for one in studies if any(c.claim.metric == "capacity" and c.claim.is_judged for c in one.claims)]
+    if not judged:
         return ""
-    of = cost_words(study).in_sentence
-    return f"Capacity is one over {of}: the rate of one core that nothing else limits."
+    costs = enumeration([*dict.fromkeys(cost_words(one).in_sentence for one in judged)], "or")
+    loaded = CAPACITY_UNDER_LOAD if any(line.rates for one in judged for line in one.claims) else ""
+    return f"Capacity is one over {costs}: the work for which one core has time.{loaded}"

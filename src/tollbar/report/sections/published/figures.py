@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from tollbar.analysis import BySource, StudyJudgement
 from tollbar.catalog.families import Value
-from tollbar.core import units
+from tollbar.core import limits, units
+from tollbar.report.coordinates import value_words
 from tollbar.report.costs import cost_words
-from tollbar.report.numbers import amount, figure_words, times
+from tollbar.report.numbers import amount, figure_words, times, times_range
 from tollbar.report.sections.published.lines import Line
 from tollbar.study import Amount, Claim, Statistic
 
@@ -17,16 +18,30 @@ from tollbar.study import Amount, Claim, Statistic
 TIMES = re.compile(r"for ([\d,]+) ")
 
 
-def said_figures(claim: Claim) -> str | None:
+def figures_words(claim: Claim) -> str:
     """Return the source's own figures of both sides, a pair for each ratio, with the error and deviation it prints.
 
-    None without figures; the figure of one cell is the published value itself, and is not repeated.
+    Empty without figures; the figure of one cell is the published value itself, and is not repeated.
     """
     pairs = zip(claim.published[::2], claim.published[1::2], strict=True) if claim.is_judged else ()
     said = "; ".join(f"{of.text} over {over.text}" for of, over in pairs)
     amounts = {"error": claim.error, "deviation": claim.deviation}
     beside = ", ".join(f"{name} {amount.text}" for name, amount in amounts.items() if amount)
-    return "; ".join(filter(None, (said, beside))) or None
+    return "; ".join(filter(None, (said, beside)))
+
+
+def has_number(claim: Claim) -> bool:
+    """Return whether the source printed the ratio as a number."""
+    return claim.ratio is not None and (claim.words is None or re.search(r"\d", claim.words) is not None)
+
+
+def reading_words(claim: Claim) -> str:
+    """Return the ratio as which the source's words are read; empty if it printed the ratio itself."""
+    if claim.words is None or claim.ratio is None:
+        return ""
+    least, most = claim.ratio
+    read = f"{times(least)} or more" if most >= limits.RATIO.most else times_range(least, most)
+    return f"{'' if has_number(claim) else 'no number published; '}read here as {read}"
 
 
 def here_values(line: Line) -> list[str]:
@@ -42,9 +57,21 @@ def here_values(line: Line) -> list[str]:
 
 
 def here_figures(line: Line) -> str | None:
-    """Return the same figures of this machine, and the source's statistic of the first."""
+    """Return the same figures of this machine, the ratios at both values of growth, and the source's statistic."""
     said = " over ".join(here_values(line)) if line.claim.is_judged else ""
-    return "; ".join(filter(None, (said, by_source_of(line.claim, line.result.by_source)))) or None
+    own = by_source_of(line.claim, line.result.by_source)
+    found = (said and f"each alone: {said}", ends_words(line), own and f"by the source's statistic: {own}")
+    return "; ".join(filter(None, found)) or None
+
+
+def ends_words(line: Line) -> str:
+    """Return the ratios between which a difference grows: `× 2.72 at rsa-1024, × 2.01 at rsa-2048`."""
+    grows, ends = line.claim.grows, line.result.ends
+    if ends is None:
+        return ""
+    family = line.study.family
+    values = [[value_words(family, name, values[n]) for name, values in grows.items()] for n in (0, 1)]
+    return ", ".join(f"{times(r.estimate)} at {', '.join(at)}" for r, at in zip(ends, values, strict=True))
 
 
 def by_source_of(claim: Claim, found: BySource | None) -> str:

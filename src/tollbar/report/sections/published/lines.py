@@ -30,6 +30,11 @@ class Line:
         return self.result.claim
 
     @property
+    def is_tested(self) -> bool:
+        """True if two cells were compared here, so that it has a verdict."""
+        return self.claim.is_judged and self.verdict != NOT_MEASURED
+
+    @property
     def verdict(self) -> str:
         """Verdict in a word or two."""
         untried = self.claim.is_judged and self.result.ratio is None if self.judged else self.claim.untestable is None
@@ -131,6 +136,19 @@ def verdict_counts(lines: Iterable[Line]) -> dict[str, int]:
     """Return the number of lines with each verdict, in the order of the verdicts."""
     found = Counter(line.verdict for line in lines)
     return {verdict: found[verdict] for verdict in (*map(str, ClaimVerdict), NOT_MEASURED) if found[verdict]}
+
+
+def claims_of(lines: Iterable[Line]) -> int:
+    """Return the number of different claims: one that several studies, libraries or settings test counts once."""
+    return len({line.claim.says for line in lines})
+
+
+def counted_tests(lines: Sequence[Line]) -> str:
+    """Return `16 claims in 21 tests: 12 still true, 9 larger; 2 not measured`: claims without a test come apart."""
+    tested = [line for line in lines if line.is_tested]
+    rest = [line for line in lines if not line.is_tested]
+    tests = f"{counted(claims_of(tested), 'claim')} in {counted(len(tested), 'test')}: {counted_verdicts(tested)}"
+    return "; ".join(filter(None, (tests if tested else "", counted_verdicts(rest))))
 
 
 def counted_verdicts(lines: Iterable[Line]) -> str:

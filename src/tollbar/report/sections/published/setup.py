@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tollbar.analysis import StudyJudgement
-from tollbar.catalog import servers
+from tollbar.catalog import families, servers
 from tollbar.catalog.servers.places import CLIENT
+from tollbar.catalog.sources import Advice, Flow
 from tollbar.core.words import counted
-from tollbar.report.blocks import Table, TableCell, row_names, texts
+from tollbar.report.blocks import Table, TableCell, numbers, row_names, texts
 from tollbar.report.numbers import amount
 from tollbar.report.sections.cpu import components_of
 from tollbar.results import Row, Run
@@ -20,6 +21,7 @@ APPLICATION = "application"
 NO_ROLE = "no role of its own here: with the web server"
 NOT_STATED = "not stated"
 NOTHING = "–"
+ROUND_TRIPS = "requests measured"
 
 
 def setup_table(source: Publication, studies: Sequence[StudyJudgement], run: Run) -> Table:
@@ -35,15 +37,56 @@ def setup_table(source: Publication, studies: Sequence[StudyJudgement], run: Run
         for role in (CLIENT, "web", APPLICATION, "database", "directory")
         if role == CLIENT or role in source.setup or role in programs
     ]
-    columns = (*row_names("role"), *texts("in the source", "machine here", "programs here"))
+    columns = (
+        *row_names("role"),
+        *texts(f"in the source ({source.year})" if source.year else "in the source", "machine here", "programs here"),
+    )
     return Table("Set-up by role", columns, rows)
 
 
 def advice_table(source: Publication) -> Table:
-    """Return a source's recommendations by environment."""
-    columns = (*row_names("environment"), *texts("recommendation of the source", "where"))
-    rows = [(TableCell(one.environment), TableCell(one.says), TableCell(one.where)) for one in source.advice]
-    return Table("The source's recommendations, by environment", columns, rows)
+    """Return a source's recommendations by environment, as of its year, with the present standing of their subjects."""
+    then = f"recommended by the source{_year(source) or ' then'}"
+    columns = (*row_names("environment"), *texts(then, "where", "rating today, by Tollbar"))
+    rows = [
+        (TableCell(one.environment), TableCell(one.says), TableCell(one.where), TableCell(_rating(one) or NOTHING))
+        for one in source.advice
+    ]
+    return Table("The source's recommendations, by environment: of its time, not of today", columns, rows)
+
+
+def flow_table(source: Publication, studies: Sequence[StudyJudgement]) -> Table:
+    """Return the requests and answers of each sign-on that a source draws, with the measured number of requests."""
+    columns = (*row_names("mode"), *texts("figure of the source", "requests and answers here"), *numbers(ROUND_TRIPS))
+    rows = [
+        (TableCell(one.mode), TableCell(one.figure), TableCell(one.requests), TableCell(_round_trips(one, studies)))
+        for one in source.flows
+    ]
+    return Table("Flow of a sign-on", columns, rows)
+
+
+def _round_trips(flow: Flow, studies: Sequence[StudyJudgement]) -> str:
+    """Return the measured requests of a flow; those of a plain request are not counted."""
+    for study in (one for one in studies if one.about.name == flow.study):
+        for one in study.measurements:
+            if one.metric == "round-trips" and flow.cell.items() <= one.row.coordinates.items():
+                return f"{one.value:.3g}"
+    return NOTHING
+
+
+def _year(source: Publication) -> str:
+    return f" in {source.year}" if source.year else ""
+
+
+def _rating(advice: Advice) -> str:
+    """Return the standings of the subjects of a recommendation, and Tollbar's remark."""
+    found = []
+    for one in advice.rated:
+        family = families.family(one["family"])
+        (name, value) = next((name, value) for name, value in one.items() if name != "family")
+        part = family.choices[value] if name == "choice" else family.settings[name].about[value]
+        found.append(f"{part.title}: {part.standing}")
+    return "; ".join([*found, *([advice.note] if advice.note else [])])
 
 
 def _software(run: Run, role: str, programs: Mapping[str, Sequence[str]]) -> str:

@@ -11,11 +11,21 @@ from tollbar.report.chart import Dot, Dots, scale_over
 from tollbar.report.groups import MOST_ROWS
 from tollbar.report.names import place_words, prevailing, varying
 from tollbar.report.numbers import bracket, interval_title, times, times_range
-from tollbar.report.sections.published.figures import here_figures, here_values, said_figures
+from tollbar.report.sections.published.evidence import evidence
+from tollbar.report.sections.published.figures import (
+    figures_words,
+    has_number,
+    here_figures,
+    here_values,
+    reading_words,
+)
 from tollbar.report.sections.published.lines import OURS, Group, Line, Published
 from tollbar.report.standings import CALLED_OUT
 from tollbar.report.table_cells import ALL_RATIO, BAR, INTERVAL, SPEED
 from tollbar.study import Claim
+
+# The ratio is not made of these rates, unless throughput is the metric.
+RATES = "requests / s under load"
 
 
 def published_tables(part: Published) -> list[Table]:
@@ -31,7 +41,7 @@ def published_tables(part: Published) -> list[Table]:
         *texts(intervals, leaves=INTERVAL),
         *texts("verdict"),
         *numbers("all samples", leaves=ALL_RATIO),
-        *numbers(*(["requests / s"] if rated else []), leaves=BAR),
+        *numbers(*([RATES] if rated else []), leaves=BAR),
     )
     return [
         Table(
@@ -45,7 +55,7 @@ def published_tables(part: Published) -> list[Table]:
                     _published(line.claim),
                     _here(line),
                     TableCell(bracket(line.result.ratio) if line.result.ratio else ""),
-                    TableCell(line.verdict, verdict=line.result.verdict, small=line.result.reason),
+                    TableCell(line.verdict, verdict=line.result.verdict, small=_why(line)),
                     TableCell(times(line.result.all_samples.estimate) if line.result.all_samples else ""),
                     *([TableCell(" / ".join(f"{rate:,.0f}" for rate in line.result.rates or ()))] if rated else []),
                 )
@@ -56,6 +66,10 @@ def published_tables(part: Published) -> list[Table]:
     ]
 
 
+def _why(line: Line) -> str | None:
+    return " ".join(filter(None, (line.result.reason, evidence(line)))) or None
+
+
 def _place(line: Line, *, named: bool) -> str:
     """Return the coordinates that both cells share, in words; with the study's name if a table is of several."""
     place = claim_place(line.judged, line.result) if line.judged else ""
@@ -63,7 +77,8 @@ def _place(line: Line, *, named: bool) -> str:
 
 
 def _published(claim: Claim) -> TableCell:
-    return TableCell(published_words(claim), claim.one_ratio, _titled("published", said_figures(claim)))
+    figures = filter(None, (_titled("published", figures_words(claim)), reading_words(claim)))
+    return TableCell(published_words(claim), claim.one_ratio, "; ".join(figures) or None)
 
 
 def _here(line: Line) -> TableCell:
@@ -82,7 +97,9 @@ _GROWTH = {"more": "grows", "less": "shrinks", "wider": "differs by more", "no-w
 
 
 def published_words(claim: Claim) -> str:
-    """Return the published value in a few words: a ratio, the least and the most of several, an order, or a figure."""
+    """Return the published statement: the source's words, a ratio or the ends of several, an order, or a figure."""
+    if claim.words is not None:
+        return f"“{claim.words}”"
     if claim.ratio is not None:
         return f"{times_range(*claim.ratio)} of the first" if claim.grows else times_range(*claim.ratio)
     if claim.grows and claim.order is not None:
@@ -100,11 +117,13 @@ def compared_by(claim: Claim) -> str:
 
 
 def said_where(claim: Claim, family: Family) -> str | None:
-    """Return the place of publication, the claim's note, and standings that must be called out."""
+    """Return the place of publication, the claim's note, and standings of today that must be called out."""
     named = dict.fromkeys(str(side["choice"]) for side in (claim.of, claim.over) if "choice" in side)
     choices = [family.choices[name] for name in named if name in family.choices]
     standings = [f"{one.title} is {one.standing.words}" for one in choices if one.standing in CALLED_OUT]
-    return " ".join(f"{part.rstrip('.')}." for part in (claim.where, claim.note, *standings) if part) or None
+    where = claim.where if claim.is_ours or not claim.where else f"In the source: {claim.where}"
+    today = f"Today: {', '.join(standings)}" if standings else None
+    return " ".join(f"{part.rstrip('.')}." for part in (where, claim.note, today) if part) or None
 
 
 def numbered_lines(group: Group) -> list[tuple[str, Line]]:
@@ -153,6 +172,6 @@ def _dot(number: str, line: Line) -> Dot:
         value=ratio.estimate if ratio else None,
         low=ratio.low if ratio else None,
         high=ratio.high if ratio else None,
-        # Nothing between the ends of a range was published.
-        then=line.claim.one_ratio,
+        # Nothing between the ends of a range was published, and no number where the source has words alone.
+        then=line.claim.one_ratio if has_number(line.claim) else None,
     )
