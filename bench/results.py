@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,10 @@ from tollbar.report.blocks import Block, Chart, Figures, Folded, Items, Legend, 
 from tollbar.report.html.drawing import spec_of
 from tollbar.report.page import briefs
 from tollbar.report.sections.published import blocks_of
-from tollbar.report.sections.published.lines import NOT_MEASURED, sources_of
+from tollbar.report.sections.published.lines import NOT_MEASURED, Published, claims_of, counted_tests, sources_of
 from tollbar.report.terminal.markdown import brief_lines, table_lines
+from tollbar.results import Run
+from tollbar.study import Claim, Study
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -45,6 +48,15 @@ LEGEND = {"title": None, "orient": "top", "labelColor": "var(--ink)", "columns":
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 # Facts of a run's machine and programs, without names, users and paths.
 KEPT = ("schema", "tollbar", "libraries", "seed", "started", "fingerprint", "method", "engine", "broken", "studies")
+INDEX = """# Recorded runs
+
+Each folder is a machine's: its processor and number of cores. A run has its judgement (`judged.json`), the facts of the
+machine (`run.json`), the studies as they were measured, the number of claims and tests by source (`claims.json`), and
+pages. A claim is a statement of a published comparison; it has a test for each library and setting that it does not
+name. The pages of sources state claims as they are worded now, with the measurements of the run.
+
+`tollbar compare results/*` reads all of them. [CONTRIBUTING](../CONTRIBUTING.md#to-add) says how to add a machine.
+"""
 WORDS = {
     ClaimVerdict.STILL_TRUE: "still true",
     ClaimVerdict.LARGER: "with a larger difference",
@@ -70,6 +82,7 @@ def main(arguments: Sequence[str]) -> None:
             record(measured(name), said.machine)
     readme = ROOT / "README.md"
     readme.write_text(with_sentence(readme.read_text("utf-8"), RESULTS), "utf-8")
+    (RESULTS / "README.md").write_text(index(RESULTS), "utf-8")
 
 
 def measured(name: str) -> Path:
@@ -86,7 +99,7 @@ def measured(name: str) -> Path:
 
 def record(directory: Path, machine: str | None, into: Path = RESULTS) -> Path:
     """Write a run's facts, studies, judgement and pages into a folder of its machine, and return the folder."""
-    judged = judge(results.read(directory))
+    judged = judge(with_claims_of_today(results.read(directory)))
     kept = keep(judged)
     folder = into / (machine or machine_name(judged.run.fingerprint)) / set_name(judged)
     for old in (*folder.glob("studies/*"), *folder.glob("figures/*"), *folder.glob("*.*")):
@@ -110,6 +123,21 @@ def record(directory: Path, machine: str | None, into: Path = RESULTS) -> Path:
     return folder
 
 
+def with_claims_of_today(run: Run) -> Run:
+    """Return the run with the claims that its studies have now: their words, readings and notes may be better since.
+
+    Measurements are the run's. A claim about a cell that it did not measure stays untested.
+    """
+    shipped = {one.name: one for source in study.sources().values() for one in study.load(source.studies)}
+
+    def claims_of(asked: Study) -> Sequence[Claim]:
+        now = shipped.get(asked.name)
+        return now.claims if now is not None and now.source == asked.source else asked.claims
+
+    found = (replace(one, study=replace(one.study, claims=tuple(claims_of(one.study)))) for one in run.studies)
+    return replace(run, studies=tuple(found))
+
+
 def _write(path: Path, text: str) -> None:
     # A library's own reason may name its place on this machine.
     path.write_text(PLACE.sub(r"…/\1", text).rstrip() + "\n", "utf-8")
@@ -128,27 +156,35 @@ def set_name(judged: Judgement) -> str:
     return asked[0] if asked else (min(names) if len(names) == 1 else "studies")
 
 
-def verdicts(judged: Judgement) -> Mapping[str, Mapping[str, int]]:
-    """Return the number of judged claims with each verdict, by source, without those that are not the source's."""
-    return {
-        part.source.name: Counter(line.verdict for line in part.theirs if line.claim.is_judged)
-        for part in sources_of(judged)
-        if part.source
-    }
+def verdicts(judged: Judgement) -> Mapping[str, Mapping[str, Any]]:
+    """Return the number of a source's judged claims, and of their tests by verdict, without claims that are ours."""
+    found = {}
+    for part in sources_of(judged):
+        if part.source:
+            lines = [line for line in part.theirs if line.claim.is_judged]
+            tests = Counter(line.verdict for line in lines)
+            found[part.source.name] = {"claims": claims_of(line for line in lines if line.is_tested), "tests": tests}
+    return found
 
 
 def pages(judged: Judgement, figures: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield the name and the lines of each page: one for each source, and one for all answers."""
     parts = [part for part in sources_of(judged) if part.source]
-    links = [f"- [{escaped(part.heading)}]({part.source.name}.md)" for part in parts if part.source]
+    links = [f"- [{escaped(part.heading)}]({part.source.name}.md): {_tests(part)}" for part in parts if part.source]
     answers = [line for brief in briefs(judged, everything=True) for line in brief_lines(brief)]
     told = f"Measured {judged.run.started[:10]} with Tollbar {judged.run.version}, on {judged.run.fingerprint['cpu']}."
-    yield "README", [f"# `{set_name(judged)}`", "", told, "", *links, *([""] if links else []), *answers]
+    counts = [of_claims(verdicts(judged)), "", *links, ""] if links else []
+    yield "README", [f"# `{set_name(judged)}`", "", told, "", *counts, *answers]
     for part in parts:
         assert part.source is not None
         drawn = Drawn(figures, part.source.name)
         blocks = blocks_of(part, judged.run, folding=False)
         yield part.source.name, [f"# {escaped(part.heading)}", "", *drawn.lines(blocks, 2)]
+
+
+def _tests(part: Published) -> str:
+    """Return the first line of a source's page about its results."""
+    return f"{counted_tests(part.theirs)}."
 
 
 class Drawn:
@@ -235,23 +271,36 @@ def with_sentence(text: str, folder: Path) -> str:
     return f"{head}{BEGIN}\n{sentence(folder)}\n{END}{tail}"
 
 
-def sentence(folder: Path) -> str:
+def index(folder: Path) -> str:
+    """Return the page of all recorded runs."""
+    return f"{INDEX}\n{sentence(folder, to_root=False)}\n"
+
+
+def sentence(folder: Path, *, to_root: bool = True) -> str:
     """Return the words on all recorded runs: machines, and what became of the published claims on each."""
     said = []
     for path in sorted(folder.glob("*/*/run.json")):
         facts = json.loads(path.read_text("utf-8"))
         name, on = path.parent.name, f"{facts['fingerprint']['cpu']}, {counted(facts['fingerprint']['cores'], 'core')}"
-        counts: Counter[str] = Counter()
-        for found in json.loads((path.parent / CLAIMS).read_text("utf-8")).values():
-            counts.update(found)
-        link = f"[`{name}` on {on}](results/{path.parent.parent.name}/{name}/README.md)"
-        judged = sum(counts[verdict] for verdict in WORDS)
-        words = [f"{counts[verdict]} {told}" for verdict, told in WORDS.items() if counts[verdict]]
-        if counts[NOT_MEASURED]:
-            words[-1] += f"; {counts[NOT_MEASURED]} more could not be measured"
-        of_claims = f": {judged} tests of published claims, one for each library and setting: {enumeration(words)}"
-        said.append(f"- {link}{of_claims if judged else ''}.")
+        link = f"[`{name}` on {on}]({'results/' if to_root else ''}{path.parent.parent.name}/{name}/README.md)"
+        counts = of_claims(json.loads((path.parent / CLAIMS).read_text("utf-8")))
+        said.append(f"- {link}{f': {counts}' if counts else '.'}")
     return "\n".join(said)
+
+
+def of_claims(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the results of all sources' claims in a sentence; empty if none was tested."""
+    claims = sum(one["claims"] for one in found.values())
+    counts: Counter[str] = Counter()
+    for one in found.values():
+        counts.update(one["tests"])
+    judged = sum(counts[verdict] for verdict in WORDS)
+    if not judged:
+        return ""
+    words = [f"{counts[verdict]} {told}" for verdict, told in WORDS.items() if counts[verdict]]
+    gone = f"; {counts[NOT_MEASURED]} more tests were not measured" if counts[NOT_MEASURED] else ""
+    tests = f"{counted(claims, 'published claim')} in {counted(judged, 'test')}, one for each library and setting"
+    return f"{tests}: {enumeration(words)}{gone}."
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import getpass
 import json
 import re
 import socket
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from fabricated import fabricated
 from report_example import judgement
 from tollbar.analysis.kept import NUMBERS
 from tollbar.decide.compare.found_runs import ReadRun, Unusable, read
+from tollbar.report.sections.published.lines import OURS
 
 RECORDED = sorted(path.parent for path in results.RESULTS.glob("*/*/run.json"))
 # Folders of a machine, and of this project's own checkouts.
@@ -26,6 +29,64 @@ def test_readme_has_the_sentence_of_the_recorded_runs() -> None:
     readme = (results.ROOT / "README.md").read_text("utf-8")
     assert results.with_sentence(readme, results.RESULTS) == readme
     assert all(f"results/{path.parent.name}/{path.name}/README.md" in readme for path in RECORDED)
+
+
+def test_the_page_of_all_runs_has_the_same_sentence() -> None:
+    assert results.index(results.RESULTS) == (results.RESULTS / "README.md").read_text("utf-8")
+    readme = (results.ROOT / "README.md").read_text("utf-8")
+    assert results.sentence(results.RESULTS, to_root=False).replace("](", "](results/") in readme
+
+
+@pytest.mark.parametrize("folder", [one for one in RECORDED if (one / "claims.json").read_text() != "{}\n"], ids=str)
+def test_counts_of_claims_are_those_of_the_pages_tables(folder: Path) -> None:
+    """README, the page of the run and the page of each source have the numbers that its tables of claims make."""
+    counts = json.loads((folder / "claims.json").read_text("utf-8"))
+    for source, said in counts.items():
+        page = (folder / f"{source}.md").read_text("utf-8")
+        found, claims = verdicts_of(page.partition(f"## {OURS}")[0])
+        measured = {verdict: n for verdict, n in found.items() if verdict in results.WORDS}
+        assert measured == {verdict: n for verdict, n in said["tests"].items() if verdict in results.WORDS}
+        assert found["not measured"] == said["tests"].get("not measured", 0)
+        assert claims == said["claims"]
+        told = f"{claims} claims in {sum(measured.values())} tests: "
+        assert f"Published results: {told}" in page
+        assert f"({source}.md): {told}" in (folder / "README.md").read_text("utf-8")
+    sentence = results.of_claims(counts)
+    assert sentence.startswith(f"{sum(one['claims'] for one in counts.values())} published claims in ")
+    assert sentence in (folder / "README.md").read_text("utf-8")
+    assert sentence in (results.ROOT / "README.md").read_text("utf-8")
+
+
+def verdicts_of(page: str) -> tuple[Counter[str], int]:
+    """Return the number of rows with each verdict, and of different claims in rows with a test."""
+    found: Counter[str] = Counter()
+    tested: set[str] = set()
+    columns: list[str] = []
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if cells[0] == "published claim":
+            columns = cells
+        elif columns and line.startswith("| ") and len(cells) == len(columns):
+            verdict = cells[columns.index("verdict")].partition("<br>")[0]
+            found[verdict] += 1
+            if verdict in results.WORDS:
+                tested.add(cells[0].partition("<br>")[0].partition("  ")[2])
+        elif not line.startswith("|"):
+            columns = []
+    return found, len(tested)
+
+
+def test_a_recorded_run_has_the_claims_of_today() -> None:
+    """Its studies may be older: their claims get better words, and their measurements stay."""
+    one = fabricated("tls-today/tls-records").study
+    old = replace(one, study=replace(one.study, claims=one.study.claims[:1]))
+    run = judgement([fabricated("tls-today/tls-records")]).run
+    (found,) = results.with_claims_of_today(replace(run, studies=(old,))).studies
+    assert one.study.claims == found.study.claims
+    assert one.rows == found.rows
+    foreign = replace(old, study=replace(old.study, source=None))
+    (kept,) = results.with_claims_of_today(replace(run, studies=(foreign,))).studies
+    assert foreign == kept
 
 
 def test_quick_is_recorded() -> None:
@@ -64,7 +125,8 @@ def test_verdicts_of_a_source_are_counted_without_ours() -> None:
     theirs = [
         claim for one in judged.studies for claim in one.claims if not claim.claim.is_ours and claim.claim.is_judged
     ]
-    assert len(theirs) == sum(counts.values())
+    assert len(theirs) == sum(counts["tests"].values())
+    assert len({one.claim.says for one in theirs if one.ratio}) == counts["claims"]
 
 
 def test_a_page_of_a_source_has_its_figures_as_drawings(tmp_path: Path) -> None:
@@ -85,11 +147,14 @@ def test_the_sentence_counts_each_verdict(tmp_path: Path) -> None:
     folder = tmp_path / "cpu" / "sources"
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps({"fingerprint": {"cpu": "CPU", "cores": 2}}))
-    counts = {"a": {"still true": 3, "smaller": 1}, "b": {"still true": 1, "cannot tell": 2, "not measured": 4}}
+    counts = {
+        "a": {"claims": 2, "tests": {"still true": 3, "smaller": 1}},
+        "b": {"claims": 3, "tests": {"still true": 1, "cannot tell": 2, "not measured": 4}},
+    }
     (folder / "claims.json").write_text(json.dumps(counts))
     said = (
-        "7 tests of published claims, one for each library and setting: 4 still true, 1 with a smaller difference and"
-        " 2 undecided; 4 more could not be measured."
+        "5 published claims in 7 tests, one for each library and setting: 4 still true, 1 with a smaller difference and"
+        " 2 undecided; 4 more tests were not measured."
     )
     assert f"- [`sources` on CPU, 2 cores](results/cpu/sources/README.md): {said}" == results.sentence(tmp_path)
 
