@@ -49,13 +49,13 @@ class UseForm(Form):
     """Family of choices."""
     cell: Annotated[Values, of("use.coordinates")]
     """Choice, and the settings that the inventory gives."""
-    standing: Annotated[str, of(lambda priced: priced.use.family.standing_of(priced.use.coordinates))]
-    """Standing of the cell, with its missing facts as good as possible."""
+    standing: Annotated[str | None, of(lambda priced: _standing(priced))]
+    """Standing of the cell, with its missing facts as good as possible; null if only the asset's strength is known."""
     standing_is_sure: Annotated[bool, of("is_standing_sure")]
     """Whether no missing fact could change the standing."""
     ruling: str
     """`meets`, `breaks` or `cannot say`, by all policies with a rule on the family; without one `cannot say`."""
-    rulings: Annotated[dict[str, str], of(lambda priced: {one.policy.name: one.ruling for one in priced.found.judged})]
+    rulings: dict[str, str]
     """Ruling of each of these policies."""
     reasons: Annotated[list[ReasonForm], of(lambda priced: [*priced.reasons, *priced.found.excepted])]
     """Reasons why it breaks a policy or may break one, and the rules that it need not meet by an exception."""
@@ -172,9 +172,13 @@ def document(pricing: Pricing) -> PriceDocument:
     return PriceDocument.read(pricing, uses)
 
 
+def _standing(priced: Priced) -> str | None:
+    return None if priced.is_by_strength else priced.use.family.standing_of(priced.use.coordinates)
+
+
 def _mitigates(priced: Priced) -> Mapping[str, str]:
     use = priced.use
-    if any(one.coordinate == CHOICE for one in use.unmeasured):
+    if priced.is_by_strength or any(one.coordinate == CHOICE for one in use.unmeasured):
         return {}
     return {name: one.degree for name, one in use.family.mitigations_of(use.coordinates).items()}
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import date
 
 from tollbar.catalog.families import Family, settings_at
-from tollbar.catalog.policies import STANDINGS, Contradiction, Policy, Rule, Ruling
+from tollbar.catalog.policies import STANDINGS, Contradiction, Judged, Policy, Rule, Ruling
 from tollbar.decide.price.inventory import Inventory
 from tollbar.decide.price.mapping import AssetUse
 from tollbar.decide.price.replacing import Cost
+from tollbar.decide.price.table import Counts
 from tollbar.decide.price.unmeasured import CHOICE
 from tollbar.decide.rulings import Candidate, Reason
 from tollbar.results import Run
@@ -75,6 +76,25 @@ class Priced:
     measured."""
     instead: str | None = None
     """The way to meet the rules that it breaks without replacing it."""
+    bound: Counts | None = None
+    """The rules that count, if the use is only the best that the asset may be; None: the asset is this use."""
+
+    @property
+    def rulings(self) -> Mapping[str, Ruling]:
+        """Return the ruling of each policy on the asset, in agreement with the reasons."""
+        return {one.policy.name: self._ruling_of(one) for one in self.found.judged}
+
+    def _ruling_of(self, judged: Judged) -> Ruling:
+        parts = {part.name for part in judged.policy.all_of_it}
+        if any(one.policy in parts for one in self.found.broken):
+            return Ruling.BREAKS
+        is_whole = self.bound is None and not self.use.beyond
+        return Ruling.MEETS if is_whole and judged.ruling is Ruling.MEETS else Ruling.CANNOT_SAY
+
+    @property
+    def is_by_strength(self) -> bool:
+        """Return true if the asset is known to be no stronger than the use, and no more."""
+        return self.bound is Counts.STRENGTH
 
     @property
     def ruling(self) -> Ruling:
@@ -91,7 +111,7 @@ class Priced:
         open_ = [one for name, one in settings_at(family, cell).items() if name not in cell]
         values = [value.standing for one in open_ for value in one.about.values() if value.standing]
         lower = any(STANDINGS.index(standing) < worst for standing in values)
-        return not lower and has_parameters(self.use)
+        return not lower and has_parameters(self.use) and not self.is_by_strength
 
     @property
     def open(self) -> tuple[str, ...]:

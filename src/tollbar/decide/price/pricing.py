@@ -163,7 +163,7 @@ class _Market:
         may_be = [self._less_uncounted(self.priced(use, platform), what.counts) for use in what.at_best]
         if not may_be or any(one.found.ruling is not Ruling.BREAKS for one in may_be):
             return ()
-        return (min(may_be, key=_from_best),)
+        return (replace(min(may_be, key=_from_best), bound=what.counts),)
 
     def _asked_instead(self, use: AssetUse) -> str:
         """Return the words for measures of the policies that are not a choice of the family."""
