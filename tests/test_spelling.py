@@ -12,6 +12,7 @@ from tollbar.catalog import runners, servers
 from tollbar.catalog.families import Family, families
 from tollbar.catalog.families.cells import OF_A_LOAD
 from tollbar.catalog.libraries import built_in
+from tollbar.catalog.policies import shipped
 from tollbar.core import spelling
 from tollbar.core.errors import nearest
 from tollbar.study.values import NOT_SETTINGS
@@ -28,6 +29,7 @@ def _places() -> Iterator[tuple[str, Sequence[str]]]:
     yield "families", list(families())
     yield "servers", list(servers.all_servers())
     yield "providers", PROVIDERS
+    yield "policies", list(shipped())
     for family in families().values():
         yield f"{family.name}: choices", list(family.choices)
         yield f"{family.name}: operations", family.operations

@@ -185,6 +185,8 @@ ALSO_OPTIONS: Mapping[str, Sequence[str]] = {
     "--no-rehearse": ("--no-self-test",),
 }
 """Options as other tools and commands name them, each with those that a command may have in its place."""
+WITH_COORDINATES = ("ask", "choose", "tune")
+"""Commands that take NAME=VALUE."""
 
 # Messages of the loader of shared objects in an ImportError, which has no error number.
 NO_MEMORY = ("Cannot allocate memory", "failed to map segment")
@@ -265,9 +267,19 @@ def _called(arguments: Sequence[str]) -> ExitStatus:
         print(page(name, COMMANDS[name][0], EXIT_STATUSES))
     elif name in (*COMMANDS, COMPLETION):
         return _command(arguments)
+    elif meant := _other_way(arguments):
+        raise TollbarError(f"no such command: `{one_line(name)}`", hint=f"did you mean `tollbar {meant}`?")
     else:
         raise unknown("command", name, COMMANDS)
     return ExitStatus.DONE
+
+
+def _other_way(arguments: Sequence[str]) -> str | None:
+    """Return the option for a command of other programs, such as `help choose`, or None for another word."""
+    name, *others = arguments
+    if name == "help":
+        return f"{others[0]} --help" if others and others[0] in COMMANDS else "--help"
+    return "--version" if name == "version" else None
 
 
 def _without_value(option: str, arguments: Sequence[str]) -> str:
@@ -338,6 +350,10 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         unknown = [one for one in arguments if one.partition("=")[0] not in known]
         option = next((one for one in unknown if one.partition("=")[0] in ALSO_OPTIONS), "")
         meant = next((one for one in ALSO_OPTIONS.get(option.partition("=")[0], ()) if one in known), None)
+        if meant is None and name in WITH_COORDINATES:
+            from tollbar.cli.meant import coordinate
+
+            option, meant = coordinate(arguments, known)
         hint = f"did you mean `{meant}`?" if meant else f"`tollbar {name} --help` lists its options"
         what = f"`tollbar {name}` has no option `{option}`" if meant else str(error)
         raise TollbarError(what, hint=hint) from error
@@ -346,5 +362,11 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         what = f"unexpected argument `{first}` of `tollbar {name}`"
         raise TollbarError(what, hint=f"`tollbar {name} --help` lists its arguments") from error
     except CycloptsError as error:
-        raise TollbarError(str(error), hint=f"`tollbar {name} --help` lists its options") from error
+        hint = None
+        if name == "list":
+            from tollbar.cli.list import LISTS
+            from tollbar.cli.meant import of_lists
+
+            hint = of_lists(arguments, LISTS)
+        raise TollbarError(str(error), hint=hint or f"`tollbar {name} --help` lists its options") from error
     return status or ExitStatus.DONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from tollbar import study
 from tollbar.catalog import families, libraries, policies, runners, servers
@@ -16,21 +16,23 @@ from tollbar.cli.output import print_rows
 from tollbar.core.errors import ExitStatus, TollbarError
 
 UNUSABLE = "cannot be used"
+What = Literal[
+    "studies",
+    "families",
+    "choices",
+    "settings",
+    "threats",
+    "policies",
+    "environments",
+    "providers",
+    "servers",
+    "sources",
+]
+LISTS: tuple[str, ...] = get_args(What)
 
 
 def list_(
-    what: Literal[
-        "studies",
-        "families",
-        "choices",
-        "settings",
-        "threats",
-        "policies",
-        "environments",
-        "providers",
-        "servers",
-        "sources",
-    ] = "studies",
+    what: What = "studies",
     family: str | None = None,
     /,
     *,

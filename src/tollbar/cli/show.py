@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from tollbar import results, study
 from tollbar.analysis import Judgement
 from tollbar.cli.layouts import AsJson, Libraries
+from tollbar.cli.meant import elsewhere
 from tollbar.cli.options import DEFAULTS, make_plan
 from tollbar.cli.output import print_rows
 from tollbar.cli.runs import judged_run
@@ -64,7 +65,7 @@ def show(
         near = nearest(name, [*study.shipped(), *study.SETS_OF_SOURCES, *study.members(), *study.sources()])
         raise TollbarError(
             f"no such study or source: `{name}`",
-            hint=near or f"`tollbar list studies` lists the studies; the sources are {sources}",
+            hint=elsewhere(name) or near or f"`tollbar list studies` lists the studies; the sources are {sources}",
         )
     if of is not None and (source is None or words or toml):
         raise TollbarError(

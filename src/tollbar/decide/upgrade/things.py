@@ -31,6 +31,18 @@ _FETCHED: Mapping[re.Pattern[str], Callable[..., Path]] = {
     re.compile(r"node@(\d+\.\d+\.\d+)"): fetching.node,
     re.compile(r"go@(\d+\.\d+(?:\.\d+|rc\d+)?)"): fetching.go,
 }
+# Names that no package of Python has, with their titles and the names of builds.
+_NO_WHEELS = {
+    "openssl": ("OpenSSL", WAYS),
+    "nginx": ("nginx", "name a Debian package (`nginx=1.22.1-9+deb12u9`) or a file (`./nginx-1.28/nginx`)"),
+    "apache": ("Apache", "name a Debian package (`apache2-bin=VERSION`) or a file (`./apache/bin/httpd`)"),
+    "httpd": ("Apache", "name a Debian package (`apache2-bin=VERSION`) or a file (`./apache/bin/httpd`)"),
+    "postgresql": ("PostgreSQL", "name a Debian package (`postgresql-15=VERSION`) or a folder"),
+    "java": ("Java", "name a Debian package (`openjdk-17-jre-headless=VERSION`) or a folder"),
+    "python": ("Python", "name a file (`./python-3.12/bin/python3`)"),
+    "node": ("Node", "name `node@20.18.0` and `node@22.11.0`"),
+    "go": ("Go", "name `go@1.23.0` and `go@1.24.0`"),
+}
 _BARE_NAME, _BARE_VERSION = re.compile(r"[A-Za-z][A-Za-z0-9_-]*"), re.compile(r"v?[0-9]+(?:\.[0-9]+)+")
 # Pattern of the library file with which programs are linked.
 _LIBRARY = "libcrypto*.so*"
@@ -108,6 +120,7 @@ def both(old: str, new: str) -> tuple[Thing, Thing]:
     Builds on this machine are read before anything is fetched, and two kinds are refused as soon as both are known.
     Raises TollbarError for builds that are unavailable or not comparable.
     """
+    _refuse_no_wheel(old, new)
     _refuse_bare_version(old, new)
     found: dict[str, Thing] = {}
     kinds = {said: kind for said in (old, new) if (kind := _kind_by_name(said)) is not None}
@@ -140,6 +153,16 @@ def _refuse_two_kinds(kinds: Mapping[str, str]) -> None:
 
 def _is_fetched(said: str) -> bool:
     return any(named.fullmatch(said) for named in _FETCHED)
+
+
+def _refuse_no_wheel(old: str, new: str) -> None:
+    """Raise TollbarError for `openssl 3.0 3.5` and `nginx==1.22 nginx==1.28`: no wheel has such a name."""
+    name, sign, _ = old.partition("==")
+    # `node 22.11.0` gets its own hint.
+    is_bare = _BARE_VERSION.fullmatch(new) and name not in ("node", "go")
+    if name.lower() in _NO_WHEELS and (sign or is_bare):
+        title, ways = _NO_WHEELS[name.lower()]
+        raise TollbarError(f"{title} is no package of Python; each build needs another name", where=old, hint=ways)
 
 
 def _refuse_bare_version(old: str, new: str) -> None:
