@@ -160,7 +160,7 @@ def test_properties_of_another_form_say_nothing(properties: object) -> None:
         ("AES_ENCRYPT()", "? the size of its key and its mode of operation are not given"),
         # SSH, in RFC 6187 and RFC 8732.
         ("x509v3-ssh-dss", "signature dsa-1024 digest=sha-1"),
-        ("x509v3-ecdsa-sha2-nistp256", "signature ecdsa-p256"),
+        ("x509v3-ecdsa-sha2-nistp256", "signature ecdsa-p256 digest=sha-256"),
         ("gss-group1-sha1-toWM5Slw5Ew8Mqkay+al2g==", "key-exchange modp-1024"),
         ("gss-group14-sha256-toWM5Slw5Ew8Mqkay+al2g==", "key-exchange modp-2048"),
         ("gss-nistp256-sha256-toWM5Slw5Ew8Mqkay+al2g==", "key-exchange ecdh-p256"),
