@@ -115,7 +115,8 @@ class Facts:
         known = families.get(family)
         if known is None or not self.is_alone:
             return True
-        return unmeasured.find(known, unmeasured.CHOICE, algorithm) is not None
+        found = unmeasured.find(known, unmeasured.CHOICE, algorithm)
+        return found is not None and not found.is_judged_only
 
     def absent(self) -> str:
         """Return the sentence about a known algorithm that is not among Tollbar's choices."""

@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from tollbar.catalog.families import Family, SettingValue, Standing, fits
 from tollbar.core import wire
@@ -19,7 +22,7 @@ from tollbar.decide.price.table import table
 
 _TABLE = Path(__file__).with_name("unmeasured.toml")
 CHOICE = "choice"
-_SIZE, _CURVE, _NOTHING = "{size}", "{curve}", "{nothing}"
+_SIZE, _CURVE, _MODULUS, _NOTHING = "{size}", "{curve}", "{modulus}", "{nothing}"
 # The strength of the smallest measured curve, and the least that SP 800-131A allows.
 _LEAST_CURVE, _LEAST = 128, 112
 # Digits of a size that is a size: longer ones would be no key's.
@@ -82,6 +85,8 @@ class Unmeasured:
         """Return the printed name: `DES-CFB`, `Blowfish`, `TLS 1.0`."""
         if self.value.startswith(("tls-", "ssl-")):
             return self.value.upper().replace("-", " ")
+        if self.value.startswith("oaep"):
+            return f"RSA-{self.value.upper()}"
         is_word = self.value.isalpha() and len(self.value) > _LONGEST_ABBREVIATION
         return self.value.capitalize() if is_word else self.value.upper()
 
@@ -94,7 +99,7 @@ class Unmeasured:
 def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
     """Return the unmeasured choice or value of this name; None: it is not known here either."""
     for row in _rows().get((family.name, coordinate), ()):
-        if not is_like(value, row.pattern):
+        if not any(is_like(value, pattern) for pattern in row.pattern):
             continue
         size = _size(value)
         if row.no_better_than == _SIZE:
@@ -115,8 +120,9 @@ def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
                 row.because,
                 row.listed,
             )
-        if row.no_better_than in (_CURVE, _NOTHING):
-            strength = _of_curve(value) if row.no_better_than == _CURVE else row.strength
+        if row.no_better_than in (_CURVE, _MODULUS, _NOTHING):
+            of_modulus = None if size is None else _strength(size)
+            strength = {_CURVE: _of_curve(value), _MODULUS: of_modulus}.get(row.no_better_than, row.strength)
             is_weak = strength is not None and strength < _LEAST_CURVE
             return Unmeasured(
                 family.name,
@@ -145,7 +151,7 @@ def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
 def listed(family: Family) -> list[str]:
     """Return the unmeasured choices of a family that an authority may approve, as far as they are named."""
     rows = _rows().get((family.name, CHOICE), ())
-    return [row.pattern for row in rows if row.listed and not set(row.pattern) & set("*?[")]
+    return [one for row in rows if row.listed for one in row.pattern if not set(one) & set("*?[")]
 
 
 def is_of_list(one: Unmeasured, patterns: Sequence[str], family: Family, absent: Sequence[str] = ()) -> bool:
@@ -227,9 +233,12 @@ def _value(of: Unmeasured) -> SettingValue:
     return SettingValue(of.value, of.value, None, of.strength, None, of.standing, (), {}, {}, of.because)
 
 
+_Patterns = Annotated[tuple[str, ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said)]
+
+
 class _Row(wire.Wire):
     family: str
-    pattern: str
+    pattern: _Patterns
     setting: str | None = None
     no_better_than: str
     strength: int | None = None
