@@ -63,7 +63,7 @@ def test_a_claim_may_be_about_what_is_counted() -> None:
 def test_a_claim_about_what_was_not_seen_says_so() -> None:
     (claimed,) = judged({"double": 3000}).claims
     assert (ClaimVerdict.CANNOT_TELL, None) == (claimed.verdict, claimed.ratio)
-    assert "its runners observed no `request-header`" == claimed.reason
+    assert "same: its runners observed no `request-header`" == claimed.reason
 
 
 def test_a_table_may_show_what_is_counted() -> None:

@@ -74,7 +74,7 @@ def test_capacity_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
     text = _shown(capsys, digests())
     assert "capacity" in _line(text, "MD5 runs at 1.6 times")
     assert " cost " in _line(text, "SHA-512 costs more")
-    assert "Capacity is one over CPU time per operation: the rate of one core" in text
+    assert "Capacity is one over CPU time per operation: the work for which one core has time" in text
     study = digests()
     rated = replace(study, claims=tuple(replace(c, rates=(1204.5, 455.0)) for c in study.claims))
     assert "1,204 / 455" in _line(_shown_again(capsys, rated), "MD5 runs at 1.6 times")
