@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
+from pathlib import Path
 
 from tollbar.catalog.servers.remote import Remote
+from tollbar.lab.tls import Certificates
 from tollbar.lab.tls.code_points import Group, Scheme, Suite, groups, schemes, suites
 from tollbar.lab.tls.looking import Look, Prime
 from tollbar.lab.tls.presented import Presented
@@ -83,6 +86,49 @@ STRONG = look_of(
     signed=["ecdsa_secp256r1_sha256"],
 )
 """The values of TLSRef's intermediate profile, with two certificates."""
+
+
+@contextmanager
+def mute(folder: Path, most: int | None = None, *, tickets: bool = True, closes: bool = False) -> Iterator[str]:
+    """Yield the address of a server that completes each handshake and then says nothing.
+
+    It `closes` the connection or waits. After `most` connections, if given, it closes each at once.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if not tickets:
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET
+    own = Certificates(folder).server("ecdsa-p256")
+    context.load_cert_chain(own.chain, own.key)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        kept: list[socket.socket] = []
+
+        def serve() -> None:
+            number = 0
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                number += 1
+                if most is not None and number > most:
+                    connection.close()
+                    continue
+                with suppress(OSError):
+                    secured = context.wrap_socket(connection, server_side=True)
+                    kept.append(secured)
+                    if closes:
+                        secured.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in kept:
+                connection.close()
 
 
 @contextmanager

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import socket
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from look_lab import answering
+from look_lab import answering, mute
 from tollbar.catalog.servers.remote import Remote
 from tollbar.core.errors import TollbarError
-from tollbar.lab.tls import hello, looking, opening
+from tollbar.lab.tls import hello, looking, opening, sessions
 from tollbar.lab.tls.code_points import VERSIONS, groups, schemes, suites
 from tollbar.lab.tls.hello import Agreement, NotTls, Offer, Refusal, ask
 from tollbar.lab.tls.presented import presented
@@ -77,6 +78,15 @@ def test_an_alert_is_a_refusal_with_its_name() -> None:
         assert Refusal("handshake_failure") == ask(address, OFFER, 5)
 
 
+def test_a_warning_of_an_unknown_name_ends_no_handshake() -> None:
+    """OpenSSL's and Java's servers send one, and go on with another certificate."""
+    warning = bytes.fromhex("15 0303 0002 0170")
+    with answering(warning + record(server_hello() + message(14, b""))) as address:
+        assert Agreement("tls-1.2", RSA_SUITE) == ask(address, OFFER, 5)
+    with answering(warning) as address:
+        assert Refusal("the connection was closed") == ask(address, OFFER, 5)
+
+
 def test_a_closed_connection_is_a_refusal() -> None:
     with answering(b"") as address:
         assert isinstance(ask(address, OFFER, 5), Refusal)
@@ -133,6 +143,24 @@ def test_whatever_follows_a_hello_has_one_outcome(rest: bytes, is_13: bool) -> N
             assert isinstance(found, Agreement | Refusal)
 
 
+def test_a_server_that_stops_answering_leaves_a_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its refusals look like those of a server that has nothing else, for example behind a limit of connections."""
+    monkeypatch.setattr(looking, "ANSWER_LIMIT_S", 0.2)
+    for most, said in ((None, False), (12, True)):
+        with mute(tmp_path, most, closes=True) as address:
+            found = looking.look(Remote("https://localhost/", address))
+        assert said == any("refused an offer that it had accepted" in one for one in found.doubts)
+
+
+@pytest.mark.parametrize("version", ["tls-1.3", "tls-1.2"])
+def test_a_server_without_an_answer_shows_no_tickets(tmp_path: Path, version: str) -> None:
+    """TLS 1.3 sends them after the handshake, which a server may end because it wants a certificate of the client."""
+    with mute(tmp_path, tickets=False) as address:
+        found = sessions.resumed(Remote("https://localhost/", address), version, by_ticket=True, limit_s=0.2)
+    assert not found.done
+    assert (version == "tls-1.3") == (found.why is not None)
+
+
 @pytest.mark.parametrize("group", opening.GROUPS)
 def test_a_share_of_another_group_is_refused(group: int) -> None:
     share = opening.share_of(group)
@@ -172,6 +200,13 @@ def test_a_look_at_a_silent_server_ends(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(looking, "ANSWER_LIMIT_S", 0.1)
     with answering(b"", stays=True) as address, pytest.raises(TollbarError, match=r"no answer within 0.1 s"):
         looking.look(Remote("https://localhost/", address))
+
+
+@pytest.mark.parametrize("version", ["tls-1.3", "tls-1.2"])
+def test_a_server_of_another_protocol_resumes(tmp_path: Path, version: str) -> None:
+    with mute(tmp_path) as address:
+        found = sessions.resumed(Remote("https://localhost/", address), version, by_ticket=True, limit_s=0.2)
+    assert sessions.Resumed(True) == found
 
 
 def test_a_server_that_selects_anything_is_looked_at_a_limited_number_of_times() -> None:

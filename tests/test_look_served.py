@@ -18,6 +18,7 @@ from tollbar.decide.rulings import wanted
 from tollbar.lab.servers import driver
 from tollbar.lab.servers.sandbox import Sandbox
 from tollbar.lab.tls.looking import Look, look
+from tollbar.lab.tls.url import found as found_servers
 
 WEB = ("embedded", "nginx", "httpd")
 
@@ -82,6 +83,16 @@ def test_resumption(at: Sandbox, name: str, version: str, resumption: str, ways:
     assert bool(ways) == bool(found.resumes[version])
 
 
+@pytest.mark.parametrize("cache", ["off", "shared:sessions:1m"])
+@pytest.mark.parametrize("tickets", [True, False])
+def test_a_session_id_is_no_ticket(tmp_path: Path, cache: str, tickets: bool) -> None:
+    settings = f"ssl_session_cache {cache};"
+    with nginx(tmp_path / "nginx", versions=("TLSv1.2",), tickets=tickets, more=settings) as own:
+        (remote,) = found_servers([own.https], ())
+        resumes = look(remote).resumes["tls-1.2"]
+    assert [*(["ticket"] if tickets else []), *(["session-id"] if cache != "off" else [])] == resumes
+
+
 @pytest.mark.parametrize("name", WEB)
 @pytest.mark.parametrize("cipher", ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305"])
 def test_each_suite_of_13_is_opened(at: Sandbox, name: str, cipher: str) -> None:
@@ -92,9 +103,17 @@ def test_each_suite_of_13_is_opened(at: Sandbox, name: str, cipher: str) -> None
 
 
 def test_a_hybrid_group_is_learnt(at: Sandbox) -> None:
-    """No certificate is seen behind a group for which no share is made here."""
     found = look_at(at, "embedded", choice="tls-1.3", key_exchange="x25519mlkem768")
     assert ["x25519mlkem768"] == [one.value for one in found.groups["tls-1.3"]]
+    assert 1 == len(found.certificates)
+    assert () == found.doubts
+
+
+def test_no_certificate_is_seen_behind_a_group_without_a_share(tmp_path: Path) -> None:
+    with nginx(tmp_path / "nginx", versions=("TLSv1.3",), more="ssl_ecdh_curve X448;") as own:
+        (remote,) = found_servers([own.https], ())
+        found = look(remote)
+    assert ["x448"] == [one.value for one in found.groups["tls-1.3"]]
     assert any("certificates" in one for one in found.doubts)
 
 

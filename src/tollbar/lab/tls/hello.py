@@ -30,6 +30,7 @@ _NAME, _GROUPS, _POINTS, _SCHEMES, _ENCRYPT_THEN_MAC, _EXTENDED, _TICKET = 0, 10
 _VERSIONS, _MODES, _SCHEMES_OF_CHAIN, _SHARES = 43, 45, 50, 51
 _RENEGOTIATION = 0x00FF
 _NAMED_CURVE = 3
+_WARNING, _UNRECOGNIZED_NAME = 1, 112
 # RFC 9846 section 4.1.3: a server hello with this random is a request to begin again with another share.
 _AGAIN = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 ALERTS: Mapping[int, str] = {
@@ -145,6 +146,9 @@ class _Reader:
                 kind, body = self.secrets.opened(head, body)
             if kind == ALERT:
                 code = body[1] if len(body) > 1 else -1
+                if body[:2] == bytes([_WARNING, _UNRECOGNIZED_NAME]):
+                    # RFC 6066 section 3: the handshake goes on with the certificate of another name.
+                    continue
                 raise _Refused(ALERTS.get(code, f"alert {code}"))
             if kind == HANDSHAKE:
                 return body

@@ -114,6 +114,7 @@ class _Looker:
         proofs = {version: self._schemes(version, full[version], of_groups[version]) for version in full}
         self._see_static(full)
         resumes, not_tried, server = self._resumption(full)
+        self._check_again(found)
         self._count(1)
         return Look(
             self.remote,
@@ -205,6 +206,14 @@ class _Looker:
                     break
                 found.setdefault(version, []).extend([way] if one.done else [])
         return found, not_tried, server
+
+    def _check_again(self, found: Mapping[str, Sequence[Suite]]) -> None:
+        """Note a doubt if the server now refuses its first selection: other refusals may have the same reason."""
+        version, some = next(iter(found.items()))
+        answer = self._ask(self._offer(version, suites=[some[0].number]))
+        if isinstance(answer, Refusal):
+            late = f"at the end the server refused an offer that it had accepted ({answer.why})"
+            self.doubts.append(f"{late}; it may limit the connections of a client")
 
     def _accepted(
         self, offer: Callable[[Sequence[int]], Offer], numbers: Sequence[int], picked: Callable[[Agreement], int | None]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
-X25519, P256, P384, P521 = 0x001D, 0x0017, 0x0018, 0x0019
-GROUPS = (X25519, P256, P384, P521)
+X25519, P256, P384, P521, X25519_MLKEM768 = 0x001D, 0x0017, 0x0018, 0x0019, 0x11EC
+GROUPS = (X25519, P256, P384, P521, X25519_MLKEM768)
 """Groups that a share can be made for, preferred first."""
+_MLKEM768_CIPHERTEXT_BYTES = 1088
 _NONCE_BYTES = 12
 _TAG_BYTES = 16
 # Hash and key size by suite.
@@ -49,6 +50,8 @@ def share_of(group: int) -> Share:
         key = x25519.X25519PrivateKey.generate()
         public = key.public_key().public_bytes_raw()
         return Share(group, public, lambda other: key.exchange(x25519.X25519PublicKey.from_public_bytes(other)))
+    if group == X25519_MLKEM768:
+        return _hybrid_share()
     curve: ec.EllipticCurve = {P256: ec.SECP256R1(), P384: ec.SECP384R1(), P521: ec.SECP521R1()}[group]
     own = ec.generate_private_key(curve)
     point = own.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
@@ -57,6 +60,19 @@ def share_of(group: int) -> Share:
         point,
         lambda other: own.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(curve, other)),
     )
+
+
+def _hybrid_share() -> Share:
+    """Return a new share of X25519MLKEM768, in which ML-KEM comes first on both sides (draft-ietf-tls-ecdhe-mlkem)."""
+    from cryptography.hazmat.primitives.asymmetric import mlkem
+
+    classical, key = share_of(X25519), mlkem.MLKEM768PrivateKey.generate()
+
+    def agree(other: bytes) -> bytes:
+        sealed, half = other[:_MLKEM768_CIPHERTEXT_BYTES], other[_MLKEM768_CIPHERTEXT_BYTES:]
+        return key.decapsulate(sealed) + classical.agree(half)
+
+    return Share(X25519_MLKEM768, key.public_key().public_bytes_raw() + classical.public, agree)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ import socket
 import ssl
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tollbar.catalog.servers.remote import Remote
@@ -53,8 +54,12 @@ def resumed(remote: Remote, version: str, *, by_ticket: bool, limit_s: float) ->
             session = first.session
         server = _SERVER.search(head)
         named = server[1].decode("ascii") if server else None
-        if session is None:
-            return Resumed(False, server=named)
+        # Without a ticket, a client that accepts them resumes by session id.
+        if session is None or session.has_ticket != by_ticket:
+            # TLS 1.3 sends tickets later: a server that closes the connection first, for example because it requires
+            # a certificate of the client, shows nothing.
+            why = "the server gave no answer to a request" if version == "tls-1.3" and not head else None
+            return Resumed(False, why, server=named)
         with _connected(remote, context, session, limit_s) as second:
             return Resumed(bool(second.session_reused), server=named)
     except (OSError, ValueError, KeyError) as error:
@@ -69,7 +74,7 @@ def unverified(remote: Remote, limit_s: float) -> str | None:
     except ssl.SSLCertVerificationError as error:
         return error.verify_message
     except OSError as error:
-        return f"not tried: {reason(error)}"
+        return f"no handshake was completed ({reason(error)})"
     return None
 
 
@@ -95,14 +100,18 @@ def _connected(
 
 
 def _answered(connection: ssl.SSLSocket, remote: Remote, limit_s: float) -> bytes:
-    """Return the head of the answer to one request: TLS 1.3 sends its tickets after the handshake."""
+    """Return the head of the answer to one request: TLS 1.3 sends its tickets after the handshake.
+
+    A server of another protocol than HTTP may wait for something else. Its tickets came all the same.
+    """
     request = f"HEAD {remote.path} HTTP/1.1\r\nHost: {remote.host}\r\nConnection: close\r\n\r\n"
     connection.sendall(request.encode("ascii", "replace"))
     until_s, head = time.monotonic() + limit_s, b""
-    while len(head) < MOST_HEAD and b"\r\n\r\n" not in head:
-        connection.settimeout(max(until_s - time.monotonic(), 0.001))
-        some = connection.recv(MOST_HEAD)
-        if not some:
-            break
-        head += some
+    with suppress(TimeoutError):
+        while len(head) < MOST_HEAD and b"\r\n\r\n" not in head:
+            connection.settimeout(max(until_s - time.monotonic(), 0.001))
+            some = connection.recv(MOST_HEAD)
+            if not some:
+                break
+            head += some
     return head
