@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -58,6 +59,16 @@ def test_a_strong_server_meets_it() -> None:
     assert not one.breaks
     assert () == one.changes
     assert "meets tlsref-intermediate-6.0" in answer(one).headline
+
+
+def test_an_incomplete_look_is_no_promise() -> None:
+    unseen = replace(STRONG, doubts=["an offer of TLS 1.2 got no answer within 5 s"])
+    for one in (found(unseen, TLSREF), found(unseen)):
+        assert one.is_incomplete
+        assert "the rest is unknown" in answer(one).headline
+    whole = found(STRONG, TLSREF)
+    assert not whole.is_incomplete
+    assert "unknown" not in answer(whole).headline
 
 
 def test_without_a_policy_standings_decide() -> None:

@@ -76,7 +76,9 @@ def look(
         return document_of(judged, said)
 
     show_answer(said, document, layout)
-    return ExitStatus.SOME_FAILED if judged.breaks else ExitStatus.DONE
+    if judged.breaks:
+        return ExitStatus.SOME_FAILED
+    return ExitStatus.CANNOT_TELL if judged.is_incomplete else ExitStatus.DONE
 
 
 def _server(words: Sequence[str]) -> str | None:

@@ -109,7 +109,7 @@ class LookDocument(Document):
     connections: Annotated[int, of("found.look.connections")]
     """the number of connections that the look made"""
     doubts: Annotated[list[str], of("found.look.doubts")]
-    """answers that leave a part unknown"""
+    """answers that leave a part unknown: the status is then 3, unless a fact breaks a policy"""
     paste: Annotated[dict[str, str], of(lambda answer: dict(pasted(answer.found.approved)))]
     """the lines for each server's configuration that offer approved values alone"""
     run: Annotated[str | None, of(lambda answer: str(answer.found.run) if answer.found.run else None)]

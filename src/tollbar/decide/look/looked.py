@@ -53,6 +53,11 @@ class Looked:
     def breaks(self) -> bool:
         return bool(self.breaking)
 
+    @property
+    def is_incomplete(self) -> bool:
+        """True if a part of the server was not seen, so that it may break a policy there."""
+        return bool(self.look.doubts)
+
     @cached_property
     def approved(self) -> Approved:
         """Values for the lines to paste."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 
 from tollbar.catalog.families import Standing
 from tollbar.catalog.policies import STANDINGS, Rule, Ruling
@@ -24,6 +25,7 @@ KEYS = (
     " presents the one that the client accepts."
 )
 NOTHING_CHANGES = "`none`: clients that stay connected negotiate the same as before."
+_UNSEEN = " in the part that could be seen; the rest is unknown"
 ML_KEM = "OpenSSL before 3.5 refuses a list with a group of ML-KEM: leave that group out there."
 
 
@@ -57,9 +59,9 @@ def _headline(of: Looked) -> str:
         said = f"{number} of {facts} of {url} {'is' if number == 1 else 'are'} below acceptable: {named}."
     elif by:
         all_but = f", except that {enumeration(open_)} cannot be decided" if open_ else ""
-        said = f"{url} meets {by}{all_but}."
+        said = f"{url} meets {by}{all_but}{_UNSEEN if of.is_incomplete else ''}."
     else:
-        said = f"All {facts} of {url} are acceptable or better."
+        said = f"All {facts} of {url} are acceptable or better{_UNSEEN if of.is_incomplete else ''}."
     return " ".join([said, *_prices(of)])
 
 
@@ -166,7 +168,7 @@ def _rule_words(rule: Rule) -> str:
 def _certificates(of: Looked) -> Listing:
     found = [
         f"{one.title}{f', for {one.subject}' if one.subject else ''}{f', issued by {one.issuer}' if one.issuer else ''}"
-        f"{f', until {one.ends}' if one.ends else ''}."
+        f"{_validity(one.ends, of.wanted.today)}."
         for one in of.look.certificates
     ]
     bad = of.look.unverified
@@ -176,6 +178,13 @@ def _certificates(of: Looked) -> Listing:
         else "The authorities of this machine verify it."
     )
     return Listing("Certificates", [*(found or ["None was seen."]), verified], notes=[KEYS])
+
+
+def _validity(ends: date | None, today: date) -> str:
+    """Return the last day of a certificate, as the end of its line."""
+    if ends is None:
+        return ""
+    return f", until {ends}" if ends >= today else f", expired since {ends}"
 
 
 def _how(of: Looked) -> Iterator[str]:
