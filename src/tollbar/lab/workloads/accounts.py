@@ -293,6 +293,9 @@ class Accounts:
             f"copy accounts from stdin;\n{rows}\\.\n"
             f"create role web login password '{self._web_password}';\n"
             "grant select on accounts to web;\n"
+            # As in the article of 2002: the web server calls a procedure, which looks the hash up.
+            "create function stored_hash(text) returns setof text language sql stable"
+            " as 'select hash from accounts where name = $1';\n"
         ).encode()
 
 
