@@ -14,6 +14,7 @@ from tollbar.cli import COMMANDS
 from tollbar.decide import size
 from tollbar.report import glossary
 from tollbar.study import plan
+from tollbar.study.scenario_file import read_scenario
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -37,6 +38,16 @@ def test_targets_in_documents_are_in_the_makefile(name: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     used = re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / name).read_text("utf-8"), re.MULTILINE)
     assert set(used) <= targets
+
+
+@pytest.mark.parametrize("name", ["windows.md", "your-own-server.md"])
+def test_a_scenario_in_a_document_can_be_read(name: str, tmp_path: Path) -> None:
+    found = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / name).read_text("utf-8"), re.DOTALL)
+    scenarios = [text for text in found if "[[step]]" in text]
+    assert scenarios
+    for text in scenarios:
+        (tmp_path / "scenario.toml").write_text(text, "utf-8")
+        assert read_scenario(tmp_path / "scenario.toml").step
 
 
 def test_readme_shows_a_short_answer_and_a_picture() -> None:
