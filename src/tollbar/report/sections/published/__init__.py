@@ -87,8 +87,9 @@ EACH_ALONE = (
     " verdict is that of the ratio."
 )
 RATES = (
-    "Requests a second under load are the answered ones, limited by anything: the server, the load client, or the"
-    " number of users. The ratio is made of them only where the metric is throughput."
+    "Requests a second under load are the answered ones, the median of all blocks, limited by anything: the server, the"
+    " load client, or the number of users. A ratio of throughput is made of the rates in each block, any other ratio of"
+    " none of them."
 )
 # Both ratios are below one in the example: there a smaller number is a larger difference.
 OF_SIZE = (
