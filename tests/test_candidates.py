@@ -127,7 +127,7 @@ def test_what_is_done_elsewhere_is_not_varied_to() -> None:
         (one.coordinates["choice"], one.coordinates.get("padding")) for one in given
     }
     (curve,) = [one for one in given if one.coordinates["choice"] == "ecdsa-p256"]
-    assert ["digest none: which hash they had before is not seen"] == [one.what for one in curve.missing]
+    assert ["digest none: the earlier hash is not seen here"] == [one.what for one in curve.missing]
 
 
 @pytest.mark.parametrize(

@@ -169,8 +169,8 @@ def test_a_run_finds_nothing_of_the_one_before(tmp_path: Path) -> None:
     ("choice", "said", "reason"),
     [
         ("kerberos", {"server": "nginx"}, "nginx has no Kerberos of its own; ask with `runs=auth-request`"),
-        ("kerberos", {"runs": "auth-request"}, "nginx alone asks another server; ask with `runs=in-server`"),
-        ("ntlm", {"server": "nginx"}, "Apache alone has NTLM here"),
+        ("kerberos", {"runs": "auth-request"}, "only nginx asks another server; ask with `runs=in-server`"),
+        ("ntlm", {"server": "nginx"}, "only Apache supports NTLM here"),
         (
             "kerberos",
             {"encryption": "rc4", "delegation": "yes"},
