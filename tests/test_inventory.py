@@ -76,7 +76,7 @@ def words(what: Mapped) -> list[str]:
             "AES-256-CTR-Poly1305", "cast5-hmac-sha1", "rc4-hmac-md5")),
         (algorithm("Poly1305-AES", primitive="mac"), ["mac poly1305"]),
         (algorithm("AES-256-GCM+ChaCha20-Poly1305"), [
-            "? a combination of algorithms: which ones is not said in a form that is known here"]),
+            "? a combination of algorithms in an unknown form"]),
         (algorithm("A128CBC-HS256", algorithmFamily="AES", mode="cbc", oid="2.16.840.1.101.3.4.1.2"), [
             f"? {CIPHER_WITH_MAC}"]),
         (algorithm("PBEWithHmacSHA256AndAES_128"), ["? Tollbar has no family of key derivation"]),
@@ -128,7 +128,7 @@ def words(what: Mapped) -> list[str]:
             "id-MLDSA65-ECDSA-P256-SHA512", "MLDSA44-RSA2048-PSS-SHA256", "p384_mldsa65", "ECDSA-P256+XMSS",
             "ECDSA-P256 with LMS", "ed25519-hss")),
         (algorithm("HashML-DSA-65-with-SHA512"), [
-            "? a pre-hashed signature, which is another algorithm than the pure one that Tollbar has"]),
+            "? a pre-hashed signature, another algorithm than the pure one that Tollbar measures"]),
         (algorithm("SLH-DSA-SHA2-128s"), ["signature slh-dsa-128s"]),
         (algorithm("SLH-DSA-SHAKE-128s"), ["? Tollbar's family signature has no slh-dsa-shake-128s"]),
         (algorithm("DH", parameterSetIdentifier="2048"), [
@@ -139,9 +139,9 @@ def words(what: Mapped) -> list[str]:
         (algorithm("SHA384", oid="2.16.840.1.101.3.4.2.9"), ["? its name says sha-384, and its oid says sha3-384"]),
         (algorithm("AES-128-GCM", parameterSetIdentifier="256"), ["? its name says 128, and its parameter says 256"]),
         (asset("TLS", "protocol", type="tls"), ["? its version is not given"]),
-        (asset("SSH", "protocol", type="ssh", version="2.0"), ["? Tollbar measures no ssh"]),
+        (asset("SSH", "protocol", type="ssh", version="2.0"), ["? Tollbar does not measure ssh"]),
         (asset("iv", "related-crypto-material", type="nonce"), [
-            "? data that an algorithm takes or makes: nothing is chosen by it"]),
+            "? data that an algorithm takes or makes, not a choice"]),
         (asset("x", "certificate"), ["? the algorithm of its public key is not in the inventory"]),
     ],
     ids=lambda value: value["name"] if isinstance(value, dict) else "",
@@ -200,7 +200,7 @@ def test_references_are_followed() -> None:
         ["signature rsa-2048"],
         ["tls tls-1.2 certificate=rsa-2048 key-exchange=ecdhe-p256 cipher=aes-256-gcm"],
         ["tls tls-1.2 key-exchange=rsa cipher=rc4"],
-        ["? the algorithm that it is a key of is not given"],
+        ["? the algorithm of this key is not given"],
     ] == [words(one) for one in found]
     assert "does not measure RC4" in found[5].uses[0].beyond[0]
 

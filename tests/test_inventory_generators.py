@@ -54,8 +54,8 @@ ASSETS: list[tuple[str, dict[str, Any], str]] = [
     ("AES (unspecified key size)", {"primitive": "blockcipher", "nistQuantumSecurityLevel": 0},
         "? the size of its key and its mode of operation are not given"),
     # quantumsafe-scan 0.3.0
-    ("RSA <2048 (weak key size)", {"primitive": "pke", "nistQuantumSecurityLevel": 1}, "? its key has 2047 bits at"),
-    ("ML-KEM (Kyber)", {"primitive": "kem", "nistQuantumSecurityLevel": 3}, "? its name says a NIST standard and its"),
+    ("RSA <2048 (weak key size)", {"primitive": "pke", "nistQuantumSecurityLevel": 1}, "? its key has at most 2047 bits"),
+    ("ML-KEM (Kyber)", {"primitive": "kem", "nistQuantumSecurityLevel": 3}, "? its name has a NIST standard and its draft"),
     ("3DES / Triple DES", {"primitive": "block-cipher", "nistQuantumSecurityLevel": 1},
         "? its mode of operation is not given"),
     ("bcrypt", {"primitive": "kdf", "nistQuantumSecurityLevel": 0}, "password-hash bcrypt"),
@@ -77,7 +77,7 @@ def test_an_asset_of_a_generator_is_its_choice_or_what_is_missing(
         ("SHA-256", "digest sha-256"),
         ("HMAC-SHA-1", "mac hmac-sha-1"),
         ("hazmat", "? neither its name nor its properties say which algorithm it is"),
-        ("x509-certificate", "? the format of a key, and no algorithm"),
+        ("x509-certificate", "? the format of a key, not an algorithm"),
     ],
 )
 def test_an_asset_of_qtrust_inspector_has_its_name_in_the_properties(name: str, answer: str) -> None:

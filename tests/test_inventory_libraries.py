@@ -71,7 +71,7 @@ NAMES = [
     ("P256.KeyAgreement", "key-exchange ecdh-p256"),
     ("Curve25519.KeyAgreement", "key-exchange x25519"),
     ("P-256 private key", "signature ecdsa-p256 + key-exchange ecdh-p256"),
-    ("private key", "? the format of a key, and no algorithm"),
+    ("private key", "? the format of a key, not an algorithm"),
     # The mask of RSA's paddings.
     ("OAEPWithSHA1AndMGF1Padding", f"? {OAEP}"),
     ("PSS-MGF1", "? the size of its key is not given"),

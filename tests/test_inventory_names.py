@@ -148,9 +148,9 @@ def test_a_name_is_its_choice(name: str, choice: str) -> None:
         ("SHA-256/128", "says both sha-256 and 128 bits"),
         ("double-SHA256", "`double` in its name is not known here"),
         ("SHA-256x2", "`256x2` in its name"),
-        ("RSA <2048 (weak key size)", "its key has 2047 bits at most"),
+        ("RSA <2048 (weak key size)", "its key has at most 2047 bits"),
         ("AES <256", "`<256` in its name"),
-        *((name, "a NIST standard and its draft: which of the two it is is not given") for name in (
+        *((name, "a NIST standard and its draft") for name in (
             "ML-KEM (Kyber)", "ML-DSA (Dilithium)", "SLH-DSA (SPHINCS+)", "Kyber-768 (ML-KEM-768)")),
         *((name, f"`{size}` in its name is not known here") for name, size in (
             ("AES-256/192-GCM", 192), ("AES-128/256-GCM", 256), ("AES-192/256-GCM", 256),

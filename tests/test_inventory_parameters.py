@@ -128,7 +128,7 @@ def test_what_is_broken_in_tls_is_broken_in_dtls(version: str, suite: str) -> No
 def test_dtls_without_a_broken_part_is_not_judged(version: str) -> None:
     told = judged(asset("udp", "protocol", type="dtls", version=version))
     assert [Ruling.CANNOT_SAY] == [one.ruling for one in told.lines]
-    assert "Tollbar measures no dtls" in str(told.lines[0].reason)
+    assert "Tollbar does not measure dtls" in str(told.lines[0].reason)
 
 
 @pytest.mark.parametrize(("given", "said"), [("kdf", "kdf"), ("hmac", "mac")])

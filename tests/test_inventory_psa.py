@@ -73,7 +73,7 @@ NAMES: list[tuple[str, dict[str, Any], str]] = [
     ("SHA-1-96", {}, "mac hmac-sha-1"),
     ("SHA", {"parameterSetIdentifier": "1"}, "digest sha-1"),
     ("SHA", {"parameterSetIdentifier": "160", "primitive": "hash"}, "digest sha-1"),
-    ("SHA", {"parameterSetIdentifier": "3"}, "? which hash of the family is not given"),
+    ("SHA", {"parameterSetIdentifier": "3"}, "? the hash of the family is not given"),
     ("SHA-2", {"parameterSetIdentifier": "1"}, "? its "),
     # N of scrypt is a power of two, so that 17 is its logarithm, and 16 may be either.
     ("scrypt(17,8,1)", {}, "password-hash scrypt n=131072 r=8 p=1"),
@@ -139,4 +139,4 @@ def test_a_protocol_that_is_called_ssl_has_the_version_that_is_given(version: st
 
 def test_ike_and_ipsec_do_not_contradict_each_other() -> None:
     (one,) = mapped(made(asset("IPsec", "protocol", type="ike", version="2")))
-    assert ["? Tollbar measures no ike"] == words(one)
+    assert ["? Tollbar does not measure ike"] == words(one)

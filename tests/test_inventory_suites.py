@@ -38,7 +38,7 @@ def test_a_version_names_its_protocol(version: str, ruling: str) -> None:
 
 
 def test_a_protocol_over_tls_is_its_own() -> None:
-    assert "? Tollbar measures no quic" == one(asset("front", "protocol", type="quic", version="TLS 1.3"))
+    assert "? Tollbar does not measure quic" == one(asset("front", "protocol", type="quic", version="TLS 1.3"))
 
 
 @pytest.mark.parametrize(

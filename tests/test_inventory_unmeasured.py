@@ -39,7 +39,7 @@ def test_the_level_of_a_parameter_set_is_a_part_of_it(level: str, breaks: bool) 
         ("RSA-PSS (PKCS#1 v2.1) 3072 SHA-256", {}, "signature rsa-3072 digest=sha-256 padding=pss"),
         ("PKCS#1 v2.2 RSA-PSS 3072 SHA-384", {}, "signature rsa-3072 digest=sha-384 padding=pss"),
         ("RSA PKCS1 v1.5 3072", {"primitive": "signature"}, "signature rsa-3072 padding=pkcs1"),
-        ("SHA v2", {}, "? which hash of the family is not given"),
+        ("SHA v2", {}, "? the hash of the family is not given"),
         ("SHA v2 256", {}, "digest sha-256"),
         ("SHA v1", {}, "digest sha-1"),
     ],
