@@ -307,7 +307,7 @@ def test_how_it_is_done_is_not_chosen_unless_that_is_asked_about() -> None:
 def test_threats_come_before_costs() -> None:
     (found,) = choose(asked("digest", threats=("collision",)), digests(), {})
     assert ["md5"] == [one.coordinates["choice"] for one in found.refused]
-    assert "two inputs are found" in found.refused[0].broken[0].what
+    assert "two inputs with the same digest are found" in found.refused[0].broken[0].what
     (unsaid,) = found.unsaid
     assert "2^112" in unsaid.missing[0].what
     (in_part,) = choose(asked("digest", threats=("collision=partly",)), digests(), {})

@@ -54,8 +54,8 @@ ASSETS: list[tuple[str, dict[str, Any], str]] = [
     ("AES (unspecified key size)", {"primitive": "blockcipher", "nistQuantumSecurityLevel": 0},
         "? the size of its key and its mode of operation are not given"),
     # quantumsafe-scan 0.3.0
-    ("RSA <2048 (weak key size)", {"primitive": "pke", "nistQuantumSecurityLevel": 1}, "? its key has at most 2047 bits"),
-    ("ML-KEM (Kyber)", {"primitive": "kem", "nistQuantumSecurityLevel": 3}, "? its name has a NIST standard and its draft"),
+    ("RSA <2048 (weak key size)", {"primitive": "pke", "nistQuantumSecurityLevel": 1}, "? its key has at most"),
+    ("ML-KEM (Kyber)", {"primitive": "kem", "nistQuantumSecurityLevel": 3}, "? its name has a NIST standard"),
     ("3DES / Triple DES", {"primitive": "block-cipher", "nistQuantumSecurityLevel": 1},
         "? its mode of operation is not given"),
     ("bcrypt", {"primitive": "kdf", "nistQuantumSecurityLevel": 0}, "password-hash bcrypt"),

@@ -69,7 +69,7 @@ NAMES: list[tuple[str, dict[str, Any], str]] = [
     ("AESWrapPad", {}, "? Tollbar has no family of key wrapping"),
     ("Argon2id-AES256", {}, "? its name says both "),
     ("crypto/elliptic.P384", {}, "signature ecdsa-p384 + key-exchange ecdh-p384"),
-    ("aNULL", {}, "? cipher suites in which nobody proves who they are"),
+    ("aNULL", {}, "? cipher suites without authentication"),
     ("SHA-1-96", {}, "mac hmac-sha-1"),
     ("SHA", {"parameterSetIdentifier": "1"}, "digest sha-1"),
     ("SHA", {"parameterSetIdentifier": "160", "primitive": "hash"}, "digest sha-1"),

@@ -29,7 +29,7 @@ ASVS = "asvs-level-2-5.0.0"
         ("ECDSA", {"curve": "wapip192v1"}, "wapip192v1", "sm2"),
         ("ECDSA", {"curve": "sect193r1"}, "sect193", "sect233"),
         ("ECDSA", {"curve": "prime239v1"}, "prime239", "224"),
-        ("KMAC", {}, "which of the two", "not among"),
+        ("KMAC", {}, "its variant is not given", "not among"),
         ("BLAKE2", {}, "the hash of the family is not given", "not among"),
         ("BLAKE2b", {"parameterSetIdentifier": "256"}, "blake2b-256 is not among", "BLAKE2b is"),
         ("ECDSA", {"ellipticCurve": "other/Curve1174"}, "in its curve is not known here", "not given"),
