@@ -42,8 +42,6 @@ from tollbar.study.plan import Plan
 
 # A question is answered while its asker waits; a precision may take the patience of one who wants it.
 DEFAULT_FOR, DEFAULT_FOR_PRECISION = "8 s", "1 min"
-# Estimates are inexact; beyond this share the user is told that the requested time cannot be kept.
-ABOUT = 1.25
 
 
 def ask(
@@ -148,14 +146,20 @@ def ask(
         for moved in _moved(words, planned):
             terminal.say(f"warning: {moved}", "yellow")
         needed_s = schedule.of_plan(planned)
-        if needed_s > ABOUT * within_s:
+        if needed_s > measuring.ABOUT * within_s:
             about = units.show_seconds(needed_s)
             terminal.say(f"  time       an interval needs at least {FEWEST_BLOCKS} blocks: about {about}")
         asked = lab.with_precision((_read(question, fitted if half is None else FEWEST_BLOCKS),), half, None)
         planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, named_libraries=named)
         try:
+            # An operation's time is unknown before its proof.
             judged = measuring.carry_out(
-                planned, store, report=report, how_long=lab.HowLong(within_s=within_s), briefly=True
+                planned,
+                store,
+                report=report,
+                how_long=lab.HowLong(within_s=within_s),
+                briefly=True,
+                expected_s=max(within_s, needed_s),
             )
         finally:
             # The number of measured blocks, because an operation's time was unknown before its proof.

@@ -54,6 +54,8 @@ from tollbar.study.plan import Plan
 BUSY = 0.7
 # Share of the time before the first look: enough to settle most studies, and each look costs confidence.
 FIRST_LOOK = 0.25
+# Estimates are inexact; beyond this share the user is told that the requested time cannot be kept.
+ABOUT = 1.25
 
 
 def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachine] = ()) -> tuple[Plan, Store]:
@@ -79,18 +81,21 @@ def carry_out(
     places: Sequence[RoleMachine] = (),
     briefly: bool = False,
     early: bool = False,
+    expected_s: float | None = None,
 ) -> Judgement:
     """Measure, judge and report a plan into its store, and close that.
 
-    `briefly` prints the plan with `--verbose` only, because an answer follows in seconds. `early` prints the first
-    sentence of each study's answer when its planned blocks are measured. KeyboardInterrupt is raised again after the
+    `briefly` prints the plan with `--verbose` only, because an answer follows in seconds, unless measuring takes much
+    longer than `expected_s`. `early` prints the first sentence of each study's answer when its planned blocks are
+    measured. KeyboardInterrupt is raised again after the
     command to resume was printed.
     """
     try:
         say = terminal.say_detail if briefly else terminal.say
         _say_plan(planned, store, say)
         answered = partial(_say_answer, store.directory) if early else None
-        _measure(lab.measured_into(store, planned, so_far_of, how_long, places), estimate=say, answered=answered)
+        estimate = partial(say_estimate, say=say, expected_s=expected_s)
+        _measure(lab.measured_into(store, planned, so_far_of, how_long, places), estimate, answered)
         # No other process may write the run now, so the look is noted for exactly the judged data.
         store.note_interim_look()
     except KeyboardInterrupt:
@@ -148,7 +153,7 @@ def self_test() -> Judgement:
 
 def _measure(
     events: Generator[Event, None, None],
-    estimate: Callable[[str], None] = terminal.say,
+    estimate: Callable[[Estimated], None] | None = None,
     answered: Callable[[str], None] | None = None,
 ) -> None:
     """Show the events of the lab, which measures while they are asked for.
@@ -166,7 +171,7 @@ def _measure(
                 quiet_ns = analysis.by_chain_ns(found, event.chain_ns)
                 moments.keep_best(lab.probed_machine(found), event.readings, quiet_ns)
             elif isinstance(event, Estimated):
-                estimate(_words_of_estimate(event))
+                (estimate or say_estimate)(event)
             elif (words := _words(event)) is not None:
                 terminal.say(words)
 
@@ -189,9 +194,13 @@ def _say_answer(directory: Path, name: str) -> None:
     terminal.say(f"  {name}: {answer(judged)[0]}")
 
 
-def _words_of_estimate(event: Estimated) -> str:
+def say_estimate(event: Estimated, say: Callable[[str], None] = terminal.say, expected_s: float | None = None) -> None:
+    """Print the time of measuring; in any case if it is much longer than expected."""
     about = units.show_seconds(event.about_s)
-    return f"  measure    {event.batches} batches, about {about} (estimated from the proofs)"
+    if expected_s is not None and event.about_s > ABOUT * expected_s:
+        terminal.say(f"  time       an interval needs at least {FEWEST_BLOCKS} blocks: about {about}")
+    else:
+        say(f"  measure    {event.batches} batches, about {about} (estimated from the proofs)")
 
 
 def _words(event: Event) -> str | None:
