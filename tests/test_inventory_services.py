@@ -21,6 +21,9 @@ NAMES = {
     "ecdsa-sha2-nistp384-cert-v01@openssh.com": "signature ecdsa-p384 digest=sha-384",
     "x509v3-ecdsa-sha2-nistp521": "signature ecdsa-p521 digest=sha-512",
     "sk-ecdsa-sha2-nistp256@openssh.com": "signature ecdsa-p256 digest=sha-256",
+    # The kernel of Linux.
+    "rfc4106(gcm(aes))": "? the size of its key is not given",
+    "pkcs1pad(rsa,sha256)": "? the size of its key is not given",
     # DNSSEC, and the test vectors of NIST.
     "ECDSAP256SHA256": "signature ecdsa-p256 digest=sha-256",
     "ACVP-AES-GCM": "? the size of its key is not given",

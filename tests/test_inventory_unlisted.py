@@ -6,7 +6,9 @@ import pytest
 
 from test_inventory import algorithm
 from test_price_weak import line
+from tollbar.catalog import families
 from tollbar.catalog.policies import Ruling
+from tollbar.decide.price import names, unmeasured
 
 NIST, BSI, NSA = "sp800-131a-2024-11", "tr-02102-2026-01", "cnsa-2.0-2024-12"
 ASVS, FEDORA = "asvs-level-2-5.0.0", "fedora-default-2026-02"
@@ -15,6 +17,9 @@ BREAKS, OPEN = Ruling.BREAKS, Ruling.CANNOT_SAY
 # By ASVS, NIST, BSI, NSA, Fedora.
 RULED = {
     "Whirlpool": (OPEN, BREAKS, BREAKS, BREAKS, BREAKS),
+    "BLAKE2b-256": (OPEN, BREAKS, BREAKS, BREAKS, BREAKS),
+    "MD6": (OPEN, BREAKS, BREAKS, BREAKS, BREAKS),
+    "Keccak-256": (OPEN, BREAKS, BREAKS, BREAKS, BREAKS),
     "SM3": (OPEN, BREAKS, BREAKS, BREAKS, BREAKS),
     "Streebog-512": (OPEN, BREAKS, BREAKS, BREAKS, BREAKS),
     "Skein-512": (OPEN, BREAKS, BREAKS, BREAKS, BREAKS),
@@ -76,6 +81,23 @@ def test_hmac_of_a_hash_that_is_not_approved_breaks_each_rule_on_it(name: str) -
 @pytest.mark.parametrize("name", ["HMAC-SHA384", "HMAC-SHA3-256", "HMAC-SHA-224", "AES-CMAC", "AES-GMAC"])
 def test_a_mac_that_lists_have_is_not_refused(name: str) -> None:
     assert {OPEN} == {line(algorithm(name), policy).ruling for policy in (ASVS, NIST, BSI, FEDORA)}
+
+
+# Approved after the policies' editions or outside their lists, or names of several: `sha-2`, or AES without a mode.
+_OPEN = {
+    "digest": {"sha", "sha-2", "sha-3", "shake-128", "shake-256", "shake", "cshake", "tuplehash", "parallelhash",
+               "blake2", "blake2b", "blake2s", "ascon-hash"},
+    "cipher": {"aes", "camellia", "aria", "3des", "des", "rc2", "ascon", "fernet"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _OPEN)
+def test_each_known_hash_and_cipher_is_judged(kind: str) -> None:
+    family = families.family(kind)
+    known = getattr(names._vocabulary(), kind)
+    assert _OPEN[kind] == {
+        one for one in known if one not in family.choices and unmeasured.find(family, unmeasured.CHOICE, one) is None
+    }
 
 
 @pytest.mark.parametrize("name", ["yescrypt", "sha512crypt", "sha256_crypt"])
