@@ -10,7 +10,7 @@ import pytest
 
 from family_text import A_FAMILY, A_VALUE
 from tollbar.catalog.families import families, read_family
-from tollbar.catalog.families.family_file import MOST_ANSWERS, MOST_LIKE
+from tollbar.catalog.families.family_tables import MOST_ANSWERS, MOST_LIKE
 from tollbar.core.errors import TollbarError
 
 # Additions to a good family, or changes of it, and words that the error must contain.
