@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import FAKE_RUNNER, Tollbar
-from tollbar import results, study
+from tollbar import lab, results, study
+from tollbar.cli.ask import ask
 from tollbar.core import units
 from tollbar.core.errors import TollbarError
 from tollbar.core.intervals import FEWEST_BLOCKS
@@ -240,6 +242,31 @@ def test_blocks_fill_the_time_and_are_never_too_few() -> None:
     assert FEWEST_BLOCKS == schedule.blocks_within(planned, 0, 0.0, FEWEST_BLOCKS)
     slow = {(cell.study, cell.key): Pace(0.04, 1.0) for cell in planned.cells}
     assert schedule.blocks_within(planned, 0, 100 * block_s, 4, slow) < some / 4
+
+
+def test_a_question_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run has the plan that the estimate was of, with the blocks that fill the time."""
+    made: list[Plan] = []
+    begun: list[Plan] = []
+
+    def make(*arguments: Any, **more: Any) -> Plan:
+        made.append(plan_make(*arguments, **more))
+        return made[-1]
+
+    def begin(planned: Plan, **_: object) -> None:
+        begun.append(planned)
+        raise TollbarError("stopped before it is measured")
+
+    plan_make = plan.make
+    monkeypatch.setattr(plan, "make", make)
+    monkeypatch.setattr(lab, "begin_planned", begin)
+    with pytest.raises(TollbarError, match="stopped"):
+        ask("spin", "spin-1", "spin-2", for_="3 s", seed=5)
+    ((estimated,), (measured,)) = made, begun
+    (few,), (many,) = estimated.studies, measured.studies
+    assert 5 == measured.seed
+    assert FEWEST_BLOCKS == few.study.measure.blocks < many.study.measure.blocks
+    assert plan_make([many.study], seed=5) == measured
 
 
 def test_an_estimate_is_of_what_each_operation_took() -> None:

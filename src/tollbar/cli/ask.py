@@ -137,7 +137,7 @@ def ask(
     question = study.of_words(family, words, against)
     half = None if precision is None else read_precision(precision)
     named = full_paths(library)
-    planned = plan.make((_read(question, FEWEST_BLOCKS),), seed=seed or 0, named_libraries=named)
+    planned = plan.make((_read(question, FEWEST_BLOCKS),), seed=lab.drawn_seed(seed), named_libraries=named)
     _refuse_beyond_memory(planned, words)
     fitted = schedule.blocks_within(planned.studies[0], planned.seed, within_s, FEWEST_BLOCKS)
     with _kept(save, question) as keep:
@@ -150,7 +150,8 @@ def ask(
             about = units.show_seconds(needed_s)
             terminal.say(f"  time       an interval needs at least {FEWEST_BLOCKS} blocks: about {about}")
         asked = lab.with_precision((_read(question, fitted if half is None else FEWEST_BLOCKS),), half, None)
-        planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, named_libraries=named)
+        planned = planned.measured_as(asked)
+        store = lab.begin_planned(planned, command=command_line(), runs=runs, named_libraries=named)
         try:
             # An operation's time is unknown before its proof.
             judged = measuring.carry_out(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -39,7 +39,9 @@ from tollbar.decide.choosing import choose as choose_from
 from tollbar.decide.rulings import Candidate, Wanted, turned_on, wanted
 from tollbar.report import terminal
 from tollbar.results import Run, StudyRun
-from tollbar.study import Question
+
+if TYPE_CHECKING:
+    from tollbar.study.plan import Plan
 
 # Choices that do not qualify are measured too, and a server needs time to start.
 DEFAULT_FOR, DEFAULT_FOR_SERVED = "15 s", "1 min"
@@ -242,9 +244,8 @@ def _measured(
     from tollbar.cli.options import full_paths
 
     named = full_paths(library)
-    question = _fitting(asked, near, words, within_s, named)
-    one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
-    planned, store = lab.begin((one,), command=command_line(), runs=runs, seed=seed, named_libraries=named)
+    planned = _fitting(asked, near, words, within_s, lab.drawn_seed(seed), named)
+    store = lab.begin_planned(planned, command=command_line(), runs=runs, named_libraries=named)
     terminal.say(f"  question   {len(near.candidates)} cells to choose from; {len(planned.cells)} are measured")
     how_long = lab.HowLong(until_s=began_s + within_s, wanted=[near.cell(one) for one in near.measurable])
     judged = measuring.carry_out(planned, store, report=False, how_long=how_long)
@@ -307,8 +308,10 @@ def _judged_by(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Mapping
     return {**servers, **kept}
 
 
-def _fitting(asked: Wanted, near: Nearby, words: Sequence[str], within_s: float, named: Sequence[str]) -> Question:
-    """Return the question with as many cells as the time allows, by their usual times."""
+def _fitting(
+    asked: Wanted, near: Nearby, words: Sequence[str], within_s: float, seed: int, named: Sequence[str]
+) -> Plan:
+    """Return the plan of as many cells as the time allows, by their usual times."""
     from tollbar.lab.measure import schedule
     from tollbar.study import plan
 
@@ -318,7 +321,8 @@ def _fitting(asked: Wanted, near: Nearby, words: Sequence[str], within_s: float,
         cells = [near.cell(one) for one in near.to_measure(most)]
         question = study.of_candidates(asked.family, words, cells)
         one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
-        needed_s = schedule.of_plan(plan.make((one,), seed=0, named_libraries=named)) + slow_s * len(cells)
+        planned = plan.make((one,), seed=seed, named_libraries=named)
+        needed_s = schedule.of_plan(planned) + slow_s * len(cells)
         if needed_s <= USUAL_SHARE * within_s or most <= FEWEST_CELLS:
-            return question
+            return planned
         most = max(FEWEST_CELLS, min(most - 1, int(most * USUAL_SHARE * within_s / needed_s)))

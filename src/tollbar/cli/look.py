@@ -114,11 +114,12 @@ def _measured(
 ) -> Looked:
     """Return the look with prices, measured in about `within_s` seconds."""
     studies = [study.read(name, one.text(FEWEST_BLOCKS), where=name) for name, one in asked.items()]
-    needed_s = schedule.of_plan(plan.make(studies, seed=seed or 0, named_libraries=libraries))
+    planned = plan.make(studies, seed=lab.drawn_seed(seed), named_libraries=libraries)
+    needed_s = schedule.of_plan(planned)
     if needed_s > within_s:
         about = units.show_seconds(needed_s)
         terminal.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
-    planned, store = lab.begin(tuple(studies), command=command_line(), runs=runs, seed=seed, named_libraries=libraries)
+    store = lab.begin_planned(planned, command=command_line(), runs=runs, named_libraries=libraries)
     how_long = lab.HowLong(within_s=within_s / len(studies))
     judged = measuring.carry_out(planned, store, report=False, how_long=how_long, briefly=True)
     return priced(of, judged.run)

@@ -113,10 +113,12 @@ def _measured(
 ) -> tuple[Run, ExitStatus]:
     """Return a run that answers these questions, one study each, in about `within_s` seconds."""
     named = full_paths(library)
+    seed = lab.drawn_seed(None)
     widest = max(len(one.able) for one in questions.values())
     for most in range(widest, 0, -1):
         asked = [_study(family, one, most) for family, one in questions.items()]
-        needed_s = schedule.of_plan(plan.make(asked, seed=0, named_libraries=named))
+        planned = plan.make(asked, seed=seed, named_libraries=named)
+        needed_s = schedule.of_plan(planned)
         if needed_s <= within_s:
             break
     for family, one in questions.items():
@@ -126,7 +128,7 @@ def _measured(
     if needed_s > within_s:
         about = units.show_seconds(needed_s)
         terminal.say(f"  time       an interval needs at least {FEWEST_BLOCKS} blocks: about {about}")
-    planned, store = lab.begin(asked, command=command_line(), runs=runs, named_libraries=named)
+    store = lab.begin_planned(planned, command=command_line(), runs=runs, named_libraries=named)
     judged = measuring.carry_out(planned, store, report=False, how_long=lab.HowLong(within_s=within_s / len(asked)))
     return judged.run, status_of(judged)
 

@@ -27,6 +27,8 @@ __all__ = [
     "StopRule",
     "TakenUp",
     "begin",
+    "begin_planned",
+    "drawn_seed",
     "measured_into",
     "probed_machine",
     "take_up",
@@ -49,14 +51,34 @@ def begin(
 
     Raises TollbarError before anything is started.
     """
-    seed = secrets.randbelow(2**32) if seed is None else seed
-    planned = plan.make(asked, seed=seed, named_libraries=named_libraries)
+    planned = plan.make(asked, seed=drawn_seed(seed), named_libraries=named_libraries)
+    store = begin_planned(
+        planned, command=command, runs=runs, named_libraries=named_libraries, places=places, more=more
+    )
+    return planned, store
+
+
+def drawn_seed(asked: int | None) -> int:
+    """Return the seed that was asked for, or a random one."""
+    return secrets.randbelow(2**32) if asked is None else asked
+
+
+def begin_planned(
+    planned: Plan,
+    *,
+    command: Sequence[str],
+    runs: Path,
+    named_libraries: Sequence[str] = (),
+    places: Sequence[RoleMachine] = (),
+    more: Mapping[str, Any] | None = None,
+) -> Store:
+    """Return a new run for a plan, with `more` in its `run.json`. Raises TollbarError before anything is started."""
     if places and not any(cell.server for one in planned.studies for cell in one.cells):
         raise TollbarError(
             "needs a study with servers; none of these has any", where="--roles or `[roles]`", hint="remove it"
         )
     fingerprint = machine.fingerprint()
-    store = results.create(
+    return results.create(
         planned,
         runs,
         command=command,
@@ -66,7 +88,6 @@ def begin(
         best_probe_ns=None if places else moments.best_known(probed_machine(fingerprint)),
         more={**({"roles": {place.role: place.address for place in places}} if places else {}), **(more or {})},
     )
-    return planned, store
 
 
 def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachine] = ()) -> TakenUp:

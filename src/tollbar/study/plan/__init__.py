@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tollbar.catalog import libraries, servers
@@ -37,6 +37,11 @@ class Plan:
 
     studies: tuple[StudyPlan, ...]
     seed: int
+
+    def measured_as(self, studies: Sequence[Study]) -> Plan:
+        """Return the plan of the same cells for these studies, which differ from its own only in `measure`."""
+        pairs = zip(self.studies, studies, strict=True)
+        return replace(self, studies=tuple(replace(planned, study=study) for planned, study in pairs))
 
     @property
     def receipts(self) -> Mapping[str, Mapping[str, Any]]:
