@@ -9,6 +9,7 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from math import isfinite
 from typing import Any
@@ -109,31 +110,54 @@ def chunks_of(series: Series) -> Sequence[Chunk]:
     operations = series.get((TRIAL, OPERATIONS), ())
     if not operations:
         return ()
-    for (_, metric), values in series.items():
-        if len(values) != len(operations):
-            raise ValueError(f"{metric}: must have a value for each round")
-    if missing := [metric for metric in (ROUND, WALL) if (TRIAL, metric) not in series]:
-        raise ValueError(f"a trial needs {', '.join(missing)}")
-    probed = [metric for metric in _PROBES if (TRIAL, metric) in series]
-    if probed not in ([], [BEFORE, AFTER], [*_PROBES]):
-        raise ValueError(f"a trial cannot have {' and '.join(probed)} alone")
+    if {*map(len, series.values())} != {len(operations)}:
+        metric = next(metric for (_, metric), values in series.items() if len(values) != len(operations))
+        raise ValueError(f"{metric}: must have a value for each round")
+    columns = _columns_of(tuple(series))
     made_up = series.get((TRIAL, MADE_UP))
     return Chunks(
         rounds=series[TRIAL, ROUND],
         operations=operations,
         wall_ns=series[TRIAL, WALL],
-        cpu_ns={component: values for (component, metric), values in series.items() if metric == CPU},
-        observed={key: values for key, values in series.items() if key[1] not in _OWN},
-        probes_ns=[series[TRIAL, metric] for metric in probed],
+        cpu_ns={component: series[component, CPU] for component in columns.paying},
+        observed={key: series[key] for key in columns.observed},
+        probes_ns=[series[TRIAL, metric] for metric in columns.probed],
         made_up=[bool(one) for one in made_up] if made_up else [False] * len(operations),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Uses of a trial's series."""
+
+    paying: Sequence[str]
+    """Components with CPU time."""
+    observed: Sequence[tuple[str, str]]
+    probed: Sequence[str]
+
+
+@lru_cache(maxsize=100)
+def _columns_of(keys: Sequence[tuple[str, str]]) -> _Columns:
+    """Return the use of each series; cached, because the trials of a run have the same few sets of them.
+
+    Raises ValueError for a set that no trial has.
+    """
+    if missing := [metric for metric in (ROUND, WALL) if (TRIAL, metric) not in keys]:
+        raise ValueError(f"a trial needs {', '.join(missing)}")
+    probed = [metric for metric in _PROBES if (TRIAL, metric) in keys]
+    if probed not in ([], [BEFORE, AFTER], [*_PROBES]):
+        raise ValueError(f"a trial cannot have {' and '.join(probed)} alone")
+    paying = [component for component, metric in keys if metric == CPU]
+    return _Columns(paying, [key for key in keys if key[1] not in _OWN], probed)
 
 
 def refuse_odd(metric: str, series: Sequence[Any]) -> None:
     """Raise ValueError unless these series of a metric are lists of its numbers: runs of strangers are read too."""
     if not all(isinstance(values, list | array) for values in series):
         raise ValueError(f"{metric}: must have a value for each round")
-    kinds: Set[type] = set[type]().union(*map(kinds_of, series))
+    # Lists together, because a set of each takes longer than all their values.
+    lists = chain.from_iterable(values for values in series if isinstance(values, list))
+    kinds: Set[type] = {*map(type, lists)}.union(*(kinds_of(values) for values in series if isinstance(values, array)))
     if not kinds <= _WHOLE.get(metric, _ANY):
         raise ValueError(f"{metric}: must have a number for each round")
 

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import repeat
 from typing import Any, cast
 
 from tollbar.catalog.families import LOADS, Value
@@ -183,12 +184,14 @@ def rows_of(read: sqlite3.Cursor, most: int) -> Iterator[list[Any]]:
 def series(texts: Sequence[str]) -> list[Any]:
     """Return the numbers in each of these texts, as a list each. Raises ValueError."""
     # Values of other kinds take many times the memory of their text.
-    if any(text.rfind("[") != 0 or text.find("]") != len(text) - 1 or "{" in text for text in texts):
+    if len(texts) > 1 and sum(map(len, texts)) > _MOST_AS_ONE:
+        return [values for text in texts for values in series([text])]
+    together = ",".join(texts)
+    is_each_a_list = all(map(str.startswith, texts, repeat("["))) and all(map(str.endswith, texts, repeat("]")))
+    if not is_each_a_list or {together.count("["), together.count("]")} != {len(texts)} or "{" in together:
         raise ValueError("must have a value for each round")
-    if sum(map(len, texts)) > _MOST_AS_ONE:
-        return [packed(json.loads(text)) for text in texts]
     # One text, because tens of thousands of short ones take twice as long to parse.
-    return [packed(values) for values in json.loads(f"[{','.join(texts)}]")]
+    return [packed(values) for values in json.loads(f"[{together}]")]
 
 
 @cache
