@@ -71,8 +71,8 @@ class Bars:
 @once
 def payers(study: StudyJudgement) -> dict[str, str]:
     """Return all components that a study's chunks account for, with their names on the page: a client first."""
-    trials = [t for row in study.rows for t in row.trials if t.chunks]
-    names = dict.fromkeys(name for t in trials for name in Chunks.of(t.chunks).components)
+    names = dict.fromkeys(name for components in components_by_cell(study).values() for name in components)
+    trials = (t for row in study.rows for t in row.trials if t.chunks)
     client = OWN_CLIENT if any(trial.CLIENT in t.paid_by for t in trials) and not _is_asked_only(study) else CLIENT
     called = {trial.CLIENT: client, trial.RUNNER: PROCESS}
     return {name: called.get(name, name) for name in sorted(names, key=lambda name: name != trial.CLIENT)}
@@ -100,6 +100,12 @@ def components_of(row: Row) -> tuple[str, ...]:
 
 
 @once
+def components_by_cell(study: StudyJudgement) -> Mapping[str, tuple[str, ...]]:
+    """Return the components of each cell's chunks, by the cell's key."""
+    return {row.key: components_of(row) for row in study.rows}
+
+
+@once
 def bars(study: StudyJudgement) -> list[Bar]:
     """Return a bar for each cell with both sides known, the least server CPU first."""
     label = whole_labels(study)
@@ -107,18 +113,18 @@ def bars(study: StudyJudgement) -> list[Bar]:
     measured: dict[str, dict[tuple[str, str | None], float]] = defaultdict(dict)
     for m in study.measurements:
         measured[m.row.key][m.metric, m.component] = m.value
-    names = payers(study)
+    names, components = payers(study), components_by_cell(study)
     found = [
         Bar(row, label(row), {names[component]: value for component, value in parts.items()})
         for row in study.rows
-        if row.outcome is Outcome.OK and len(parts := _parts(row, measured[row.key], cost_metric(study))) > 1
+        if row.outcome is Outcome.OK
+        and len(parts := _parts(components[row.key], measured[row.key], cost_metric(study))) > 1
     ]
     return sorted(found, key=lambda bar: bar.server)
 
 
-def _parts(row: Row, measured: Mapping[tuple[str, str | None], float], cost: str) -> dict[str, float]:
+def _parts(components: Sequence[str], measured: Mapping[tuple[str, str | None], float], cost: str) -> dict[str, float]:
     """Return the quiet costs by component; a component that pays the cost alone pays the whole."""
-    components = components_of(row)
     payers = [name for name in components if name != trial.CLIENT]
     whole = measured.get((cost, None)) if len(payers) == 1 and cost == "server-cpu" else None
     parts = {name: measured.get((cost, name), whole) for name in payers}

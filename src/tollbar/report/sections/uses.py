@@ -210,9 +210,15 @@ class Uses:
 
     def mitigation(self, way: Sequence[Offer], threat: str) -> Mitigation:
         """Return a way's mitigation of a threat: the least of its cells'."""
-        mitigations_of = self.study.about.family.mitigations_of
-        done = [mitigations_of(cost.way.row.coordinates)[threat] for offer in way for cost in offer.costs]
+        done = [self._mitigations[cost.way.row.key][threat] for offer in way for cost in offer.costs]
         return min(done, key=lambda one: list(Degree).index(one.degree))
+
+    @cached_property
+    def _mitigations(self) -> Mapping[str, Mapping[str, Mitigation]]:
+        """Mitigation of each threat by each cell, by the cell's key."""
+        rows = {cost.way.row.key: cost.way.row for offer in self.offers for cost in offer.costs}
+        mitigations_of = self.study.about.family.mitigations_of
+        return {key: mitigations_of(row.coordinates) for key, row in rows.items()}
 
     def _against(self, threat: str) -> tuple[Candidate, ...]:
         good = [way for way in self.ways.values() if all(offer.is_good for offer in way)]
