@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
 from tollbar.analysis.visits import Visited
@@ -34,7 +34,7 @@ class Costs(Visited):
         return {}
 
     @cached_property
-    def _costs(self) -> dict[tuple[Moments, str], Interval | None]:
+    def _costs(self) -> dict[Moments, Mapping[str, Interval | None]]:
         return {}
 
     @cached_property
@@ -91,10 +91,11 @@ class Costs(Visited):
         return intervals.best(quiet, of(Moments.ALL, *what))
 
     def _cost(self, moments: Moments, row: Row) -> Interval | None:
-        key = (moments, row.key)
-        if key not in self._costs:
-            self._costs[key] = stats.cost(self.visits(row), moments, confidence=self.confidence)
-        return self._costs[key]
+        if moments not in self._costs:
+            # All at once: many together take a fifth of the time.
+            found = stats.costs([self.visits(one) for one in self.rows], moments, confidence=self.confidence)
+            self._costs[moments] = dict(zip((one.key for one in self.rows), found, strict=True))
+        return self._costs[moments].get(row.key)
 
     def _ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
         """Return the ratio with an interval by its own variance and the shared one.
@@ -112,10 +113,22 @@ class Costs(Visited):
         """Return the ratio with an interval by its own variance alone."""
         key = (moments, row.key, against.key, confidence)
         if key not in self._own_ratios:
+            self._find_own_ratios(moments, [(row, against)], confidence)
+        return self._own_ratios[key]
+
+    def _find_own_ratios(self, moments: Moments, of: Sequence[tuple[Row, Row]], confidence: float) -> None:
+        """Find the ratios of these cells, which takes a fifth of the time for many together."""
+        told: dict[tuple[Moments, str, str, float], Pairs] = {}
+        for row, against in of:
+            key = (moments, row.key, against.key, confidence)
             is_told = moments is Moments.ALL or self.is_even((row, against))
             pairs = self._pairs_of(row, against) if is_told else None
-            self._own_ratios[key] = stats.ratio_of(pairs, moments, confidence=confidence) if pairs else None
-        return self._own_ratios[key]
+            if pairs is not None:
+                told[key] = pairs
+            self._own_ratios[key] = None
+        self._own_ratios.update(
+            zip(told, stats.ratios_of([*told.values()], moments, confidence=confidence), strict=True)
+        )
 
     def _pairs_of(self, row: Row, against: Row) -> Pairs | None:
         """Return the pairs of both sides' visits; None if no block has both cells."""
@@ -130,6 +143,7 @@ class Costs(Visited):
             against = [(row, self.by_key.get(row.against or "")) for row in self.rows]
             pairs = [(row, other) for row, other in against if other is not None and other.key != row.key]
             pairs += [(row, row) for row in self.repeated]
+            self._find_own_ratios(moments, pairs, self.confidence)
             made = [
                 (self._own_ratio(moments, row, other, self.confidence), _by_design(row, other)) for row, other in pairs
             ]

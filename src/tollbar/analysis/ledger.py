@@ -9,7 +9,7 @@ from functools import cached_property
 from tollbar.analysis.costs import Costs
 from tollbar.analysis.decisions import apart, decide, more_blocks, reach, suffers
 from tollbar.analysis.verdicts import Toll, Verdict
-from tollbar.analysis.visits import settled
+from tollbar.analysis.visits import elapsed, settled
 from tollbar.core import intervals, stats
 from tollbar.core.intervals import Interval, Moments
 from tollbar.core.metrics import METRICS, Metric
@@ -183,10 +183,10 @@ class Ledger(Costs):
                 lambda trial: _NOTICED[what.metric](trial.load) if trial.load else 0.0,
             )
         if what.metric == "wall":
-            return self.visits_of(trials, lambda _, chunks: chunks.wall_ns)
+            return self.visits_of(trials, elapsed)
         if what.component is not None:
             of = (what.component,)
-            return self.visits_of(trials, lambda _, chunks: chunks.paid(of))
+            return self.visits_of(trials, lambda told: told.each(lambda _, chunks: chunks.paid(of)))
         observed = self._observed(what)
         return self.visits_of(trials) if observed is None else self.observing(trials, observed)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from statistics import median
 
 from tollbar.analysis.ledger import Ledger
-from tollbar.analysis.visits import settled
+from tollbar.analysis.visits import Told, elapsed, settled
 from tollbar.core import intervals, stats
+from tollbar.core.arrays import np
 from tollbar.core.intervals import Interval, Moments
 from tollbar.core.metrics import ALL_SAMPLES, METRICS, Metric
 from tollbar.core.records import CLIENT, Chunks, LoadRecord, Outcome, Trial
@@ -105,11 +107,11 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     yield from _components(row, trials, ledger)
     yield from _round_trips(row, trials, ledger)
     if not any(trial.load for trial in trials):
-        yield from _over_all(row, "wall", ledger.visits_of(trials, lambda _, chunks: chunks.wall_ns), ledger)
+        yield from _over_all(row, "wall", ledger.visits_of(trials, elapsed), ledger)
         yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
         return
     other = "server-cpu" if ledger.metric == "client-cpu" else "client-cpu"
-    visits = ledger.visits_of(trials, lambda _, chunks: _OF_SIDE[other](chunks))
+    visits = ledger.visits_of(trials, lambda told: told.each(lambda _, chunks: _OF_SIDE[other](chunks)))
     yield from _costs_of(row, other, visits, ledger)
     limit = limit_of(trials)
     if limit is Limit.NOT_SATURATED and is_paced(row.coordinates):
@@ -139,8 +141,13 @@ def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[M
     """Yield the cost of each component if several pay it: a server's components, or a client and its database."""
     names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
     for name in names if len(names) > 1 else ():
-        visits = ledger.visits_of(trials, lambda _, chunks, name=name: chunks.paid([name]))  # type: ignore[misc]
+        visits = ledger.visits_of(trials, partial(_paid, name))
         yield from _costs_of(row, ledger.metric, visits, ledger, component=name)
+
+
+def _paid(component: str, told: Told) -> np.ndarray:
+    """Return the CPU nanoseconds of one component in each chunk."""
+    return told.each(lambda _, chunks: chunks.paid([component]))
 
 
 def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:

@@ -18,20 +18,13 @@ from tollbar.core.records import Chunks, LoadRecord, Outcome, Trial
 from tollbar.core.visits import Frame, Visits, column
 from tollbar.results import Row
 
-Amount = Callable[[Trial, Chunks], Sequence[float]]
-"""Function that returns the amount of something that each chunk of a trial spent."""
 # Largest difference, in units of `threshold`, between the shares that probes miss in two cells of a ratio. No interval
 # includes this bias; a fifth of the threshold moves no verdict by itself. Also the limit for selection bias.
 _MOST_MISSED = 0.2
 
 
-def spent(trial: Trial, chunks: Chunks) -> Sequence[float]:
-    """Return the study's cost of each chunk, in nanoseconds."""
-    return chunks.paid(trial.paid_by)
-
-
 @dataclass(frozen=True, slots=True)
-class _Told:
+class Told:
     """Successful chunks of a cell's trials, with the properties that do not depend on the amount measured."""
 
     trials: Sequence[tuple[Trial, Chunks]]
@@ -47,6 +40,24 @@ class _Told:
     """True if all probes of the chunk were quick, and no other program used the core."""
     first: np.ndarray
     """True if the chunk was its round's first try."""
+
+    def each(self, amount: Callable[[Trial, Chunks], Iterable[float]]) -> np.ndarray:
+        """Return the amount of something that each chunk spent, given by trial."""
+        return column((amount(trial, chunks) for trial, chunks in self.trials), float)
+
+
+Amount = Callable[[Told], np.ndarray]
+"""Function that returns the amount of something that each chunk spent."""
+
+
+def spent(told: Told) -> np.ndarray:
+    """Return the study's cost of each chunk, in nanoseconds."""
+    return told.each(lambda trial, chunks: chunks.paid(trial.paid_by))
+
+
+def elapsed(told: Told) -> np.ndarray:
+    """Return the elapsed nanoseconds of each chunk."""
+    return told.wall_ns
 
 
 class Visited:
@@ -70,7 +81,7 @@ class Visited:
         self.quickness = quickness or quickness_of(readings(rows))
         self._longest_quick_ns = self.quickness.longest_quick_ns
         # Keyed by the trials' identities: rows keep their trials.
-        self._told: dict[tuple[int, ...], _Told] = {}
+        self._told: dict[tuple[int, ...], Told] = {}
         self._visits: dict[str, Visits] = {}
         self._repeats: dict[str, Visits] = {}
         self._both: dict[str, Visits] = {}
@@ -114,7 +125,7 @@ class Visited:
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
         """Return the chunks of the successful trials with the amount that each spent, per operation or as a whole."""
         told = self._told_of(trials)
-        costs = column((amount(trial, chunks) for trial, chunks in told.trials), float)
+        costs = amount(told)
         operations = told.operations if is_per_operation else np.ones(len(costs), int)
         return Visits(told.frame, costs, operations, told.quiet, told.first)
 
@@ -122,8 +133,10 @@ class Visited:
         """Return the chunks of these trials with the values observed in them, of the whole or of a component."""
         key = component, metric.name
 
-        def observed(_: Trial, chunks: Chunks) -> Sequence[float]:
-            return [value or 0.0 for value in chunks.observed.get(key, [None] * len(chunks))]
+        def observed(told: Told) -> np.ndarray:
+            return told.each(
+                lambda _, chunks: [value or 0.0 for value in chunks.observed.get(key, [None] * len(chunks))]
+            )
 
         seen = [trial for trial in trials if key in Chunks.of(trial.chunks).seen]
         return self.visits_of(seen, observed, is_per_operation=metric.is_per_operation)
@@ -187,31 +200,42 @@ class Visited:
         own = self.by_key.get(row.key)
         return own if own is not None and own.outcome is Outcome.OK else None
 
-    def _told_of(self, trials: Iterable[Trial]) -> _Told:
+    def _told_of(self, trials: Iterable[Trial]) -> Told:
         """Return the successful chunks of a cell's trials, made once for the same trials."""
         each = [*trials]
         key = tuple(map(id, each))
+        if not self._told:
+            # All at once: each cell alone would take twice as long.
+            self._tell([one for row in self.rows for one in (row.trials, row.repeats)])
         if key not in self._told:
-            self._told[key] = self._tell([(trial, chunks) for trial in each if (chunks := _successful(trial))])
+            self._tell([each])
         return self._told[key]
 
-    def _tell(self, trials: Sequence[tuple[Trial, Chunks]]) -> _Told:
-        each = [chunks for _, chunks in trials]
-        lengths = np.array([len(chunks) for chunks in each], int)
-        places = [(trial.block, trial.batch) for trial, _ in trials]
-        frame = Frame(places, lengths, column((chunks.rounds for chunks in each), int))
-        wall_ns = column((chunks.wall_ns for chunks in each), float)
-        probes, longest_ns = probes_of(each), self._longest_quick_ns
-        return _Told(
-            trials,
-            frame,
-            column((chunks.operations for chunks in each), int),
-            wall_ns,
-            probes.first_ns <= longest_ns,
-            probes.last_ns <= longest_ns,
-            (probes.slowest_ns <= longest_ns) & ~without_slices(frame.slices, wall_ns),
-            ~column((chunks.made_up for chunks in each), bool),
-        )
+    def _tell(self, cells: Sequence[Sequence[Trial]]) -> None:
+        """Tell the successful chunks of the trials of each of these cells."""
+        successful = [[(trial, chunks) for trial in each if (chunks := _successful(trial))] for each in cells]
+        every = [chunks for trials in successful for _, chunks in trials]
+        rounds = column((chunks.rounds for chunks in every), int)
+        operations = column((chunks.operations for chunks in every), int)
+        wall_ns = column((chunks.wall_ns for chunks in every), float)
+        first = ~column((chunks.made_up for chunks in every), bool)
+        probes, longest_ns = probes_of(every), self._longest_quick_ns
+        begins, ends, quiet = (ns <= longest_ns for ns in (probes.first_ns, probes.last_ns, probes.slowest_ns))
+        end = 0
+        for each, trials in zip(cells, successful, strict=True):
+            lengths = np.array([len(chunks) for _, chunks in trials], int)
+            part = slice(end, end := end + int(lengths.sum()))
+            frame = Frame([(trial.block, trial.batch) for trial, _ in trials], lengths, rounds[part])
+            self._told[tuple(map(id, each))] = Told(
+                trials,
+                frame,
+                operations[part],
+                wall_ns[part],
+                begins[part],
+                ends[part],
+                quiet[part] & ~without_slices(frame.slices, wall_ns[part]),
+                first[part],
+            )
 
 
 def _successful(trial: Trial) -> Chunks:

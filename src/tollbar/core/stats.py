@@ -12,7 +12,8 @@ leaving one block out (the jackknife), with Student's distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from tollbar.core.arrays import grouped, np
@@ -26,28 +27,37 @@ def cost(of: Iterable[Visit], moments: Moments, *, confidence: float = CONFIDENC
     Its interval allows for drift: costs of neighbouring blocks are correlated, because the machine's state outlasts a
     block.
     """
-    return _interval([Visits.of(of).by_block(moments)], moments, confidence, drifts=True)
+    return costs([Visits.of(of)], moments, confidence=confidence)[0]
+
+
+def costs(each: Sequence[Visits], moments: Moments, *, confidence: float = CONFIDENCE) -> list[Interval | None]:
+    """Return the mean cost of each cell, as `cost` does. Many together take a fifth of the time."""
+    return _intervals([[one.by_block(moments)] for one in each], moments, confidence, drifts=True)
 
 
 def ratio(
     of: Iterable[Visit], over: Iterable[Visit], moments: Moments, *, confidence: float = CONFIDENCE
 ) -> Interval | None:
     """Return the first mean cost over the second; None if one of them has none in these moments."""
-    return ratio_of(Pairs(Visits.of(of), Visits.of(over)), moments, confidence=confidence)
+    return ratios_of([Pairs(Visits.of(of), Visits.of(over))], moments, confidence=confidence)[0]
 
 
-def ratio_of(pairs: Pairs, moments: Moments, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """Return the first cell's mean cost over the second's; None if one of them has none in these moments.
+def ratios_of(each: Sequence[Pairs], moments: Moments, *, confidence: float = CONFIDENCE) -> list[Interval | None]:
+    """Return of each pair the first cell's mean cost over the second's; None without a cost in these moments.
 
     Paired within rounds, if the two met in at least half of the blocks of the side with fewer blocks, and in
     `FEWEST_BLOCKS` if that side has as many. Otherwise all rounds of each are compared, and each block is left out of
     both sides at once.
     """
+    return _intervals([_sides(pairs, moments) for pairs in each], moments, confidence)
+
+
+def _sides(pairs: Pairs, moments: Moments) -> Sequence[Sums]:
     apart = [side.by_block(moments) for side in (pairs.of, pairs.over)]
     together = pairs.sums(moments)
     blocks_of_lesser = min(len(side) for side in apart)
     enough = 2 * len(together[0]) >= blocks_of_lesser and len(together[0]) >= min(FEWEST_BLOCKS, blocks_of_lesser)
-    return _interval(together if enough else apart, moments, confidence)
+    return together if enough else apart
 
 
 def added(
@@ -131,42 +141,106 @@ def _means(sums: np.ndarray) -> np.ndarray:
 _WIDEST = 300.0
 
 
+Statistic = Callable[[np.ndarray], np.ndarray]
+"""Function of the sums of several sides: (…, side, 3) → (…)."""
+
+
 def _interval(
     sides: Sequence[Sums],
     moments: Moments,
     confidence: float,
-    statistic: Callable[[np.ndarray], np.ndarray] | None = None,
+    statistic: Statistic,
     shown: Callable[[float], float] = math.exp,
     *,
     drifts: bool = False,
 ) -> Interval | None:
-    """Return a statistic of the sides' sums, with an interval over blocks.
+    """Return a statistic of the sides' sums, with an interval over blocks, as `_intervals` does."""
+    return _intervals([sides], moments, confidence, statistic, shown, drifts=drifts)[0]
+
+
+def _intervals(
+    each: Sequence[Sequence[Sums]],
+    moments: Moments,
+    confidence: float,
+    statistic: Statistic | None = None,
+    shown: Callable[[float], float] = math.exp,
+    *,
+    drifts: bool = False,
+) -> list[Interval | None]:
+    """Return a statistic of the sums of the sides of each comparison, with an interval over blocks.
 
     By default it is the logarithm of the first side's mean cost, over the second's if there are two. `shown` converts
     the statistic to the reported scale. `drifts` widens the interval according to the correlation of neighbouring
     blocks; a ratio does not need that, because both of its sides drift together.
     """
-    statistic = statistic or _log
-    # (side, block, spent | operations | weight)
-    table = _table(sides)
-    number = table.shape[1]
-    whole = table.sum(axis=1)
-    if (whole <= 0).any():
-        return None
-    value = float(statistic(whole))
-    n = min(len(side) for side in sides)
+    tables = [_table(sides) for sides in each]
+    of_shape: dict[tuple[int, ...], list[int]] = {}
+    for place, table in enumerate(tables):
+        of_shape.setdefault(table.shape, []).append(place)
+    found: list[Interval | None] = [None] * len(tables)
+    for places in of_shape.values():
+        jackknifed = _jackknifed(np.array([tables[place] for place in places]), statistic)
+        for place, one in zip(places, jackknifed, strict=True):
+            if one is not None:
+                n = min(len(side) for side in each[place])
+                found[place] = _interval_of(one, n, moments, confidence, shown, drifts=drifts)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Jackknifed:
+    """Statistic of some sums, and the parts of its interval."""
+
+    value: float
+    deviations: np.ndarray | None
+    """Deviation from the mean of the statistic without each block; None if it has no value without one of them."""
+    effective: float
+    """Kish's effective number of blocks, equal to their number if all weigh the same."""
+
+
+def _jackknifed(tables: np.ndarray, statistic: Statistic | None) -> Iterator[_Jackknifed | None]:
+    """Yield the statistic of each table (side, block, spent | operations | weight); None if a sum is not above zero."""
+    if not tables.shape[2]:
+        yield from [None] * len(tables)
+        return
+    whole = tables.sum(axis=2)
+    is_known = (whole > 0).all(axis=(1, 2))
     # Sums of each side without each block in turn.
-    left = whole[:, np.newaxis] - table
-    if n < FEWEST_BLOCKS or (left <= 0).any():
-        return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
-    without = statistic(left.swapaxes(0, 1))
-    if not np.isfinite(without).all():
-        return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
-    deviations = without - without.mean()
+    left = whole[:, :, np.newaxis] - tables
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if statistic is None:
+            values, without = _log(whole), _log(left.swapaxes(1, 2))
+        else:
+            values = np.array([statistic(one) for one in whole])
+            without = np.array([statistic(one.swapaxes(0, 1)) for one in left])
+        deviations = without - without.mean(axis=1, keepdims=True)
+        weights = tables[..., 2]
+        effective = (weights.sum(axis=2) ** 2 / (weights**2).sum(axis=2)).min(axis=1)
+    is_bounded = (left > 0).all(axis=(1, 2, 3)) & np.isfinite(without).all(axis=1)
+    for place in range(len(tables)):
+        if is_known[place]:
+            apart = deviations[place] if is_bounded[place] else None
+            yield _Jackknifed(float(values[place]), apart, float(effective[place]))
+        else:
+            yield None
+
+
+def _interval_of(
+    found: _Jackknifed,
+    n: int,
+    moments: Moments,
+    confidence: float,
+    shown: Callable[[float], float],
+    *,
+    drifts: bool,
+) -> Interval:
+    """Return the interval of a statistic by Student's distribution, unbounded with too few blocks."""
+    value, deviations, effective = found.value, found.deviations, found.effective
+    unbounded = Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
+    if n < FEWEST_BLOCKS or deviations is None:
+        return unbounded
+    number = len(deviations)
     variance = (number - 1) / number * float((deviations**2).sum())
-    weights = table[:, :, 2]
-    # Kish's effective number of blocks, equal to their number if all weigh the same.
-    effective = float((weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)).min())
     if drifts:
         independent = _independent(deviations)
         variance *= number * (number - 1) / independent / (number - number / independent)
@@ -174,7 +248,7 @@ def _interval(
     freedom = round(max(effective - 1.0, 1.0), 1)
     half = student(freedom, confidence) * math.sqrt(variance)
     if shown is math.exp and half > _WIDEST:
-        return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
+        return unbounded
     return Interval(shown(value), shown(value - half), shown(value + half), confidence, n, moments, freedom)
 
 

@@ -87,6 +87,8 @@ class Frame:
     @cached_property
     def slices(self) -> np.ndarray:
         """Number of slices of each slice's chunk: the number of chunks with its visit and round."""
+        if self.is_ascending:
+            return np.ones(len(self.rounds), int)
         _, places, counts = grouped(self.in_rounds[1])
         found: np.ndarray = counts[places]
         return found
@@ -94,7 +96,13 @@ class Frame:
     @cached_property
     def is_whole(self) -> bool:
         """True if no chunk has slices."""
-        return not (self.slices > 1).any()
+        return self.is_ascending or not (self.slices > 1).any()
+
+    @cached_property
+    def is_ascending(self) -> bool:
+        """True if each chunk of a visit has a later round than the one before it, as without slices."""
+        is_later = self.rounds[1:] > self.rounds[:-1]
+        return bool((is_later | (self.visit_of[1:] != self.visit_of[:-1])).all())
 
     @cached_property
     def by_batch(self) -> Mapping[tuple[int, int], Sequence[int]]:
@@ -207,7 +215,8 @@ class Visits:
                 table[:, 0], table[:, 1], table[:, 2] = self.costs, self.operations, self.operations
             else:
                 table[:, 0] = self.costs / self.operations
-                table /= self.frame.slices[:, np.newaxis]
+                if not self.frame.is_whole:
+                    table /= self.frame.slices[:, np.newaxis]
             self._amounts[moments] = table
         return self._amounts[moments]
 
@@ -228,6 +237,10 @@ class Visits:
     def quiet_rounds(self) -> tuple[Frame, np.ndarray]:
         """Rounds of each visit that have a quiet chunk, and the logarithm of an operation's cost in each."""
         counted = self.quiet & (self.costs > 0)
+        if self.frame.is_ascending:
+            lengths = np.bincount(self.frame.visit_of[counted], minlength=len(self))
+            each = np.log(self.costs[counted] / self.operations[counted])
+            return Frame(self.frame.places, lengths, self.frame.rounds[counted]), each
         rounds, numbers = self.frame.in_rounds
         found, places, _ = grouped(numbers[counted])
         spent, operations = (np.bincount(places, some[counted], len(found)) for some in (self.costs, self.operations))
@@ -261,6 +274,10 @@ class Pairs:
         )
 
 
+# Below this a round is its own number: times any number of visits it is far from the limit of an integer.
+_MOST_ROUNDS = 1 << 30
+
+
 def _in_both(one: Frame, here: np.ndarray, other: Frame, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the selected chunks of either side whose round has a selected chunk on the other side too."""
     my_rounds, their_rounds = numbered(one, other)
@@ -273,8 +290,13 @@ def numbered(one: Frame, other: Frame) -> tuple[np.ndarray, np.ndarray]:
 
     It is equal for a round that a visit has in both, and rises with the visit, then with the round.
     """
-    rounds, numbers = np.unique(np.concatenate([one.rounds, other.rounds]), return_inverse=True)
-    numbers = numbers + len(rounds) * np.concatenate([one.visit_of, other.visit_of])
+    each = np.concatenate([one.rounds, other.rounds])
+    if len(each) and 0 <= each.min() and each.max() < _MOST_ROUNDS:
+        rounds, numbers = int(each.max()) + 1, each
+    else:
+        distinct, numbers = np.unique(each, return_inverse=True)
+        rounds = len(distinct)
+    numbers = numbers + rounds * np.concatenate([one.visit_of, other.visit_of])
     return numbers[: len(one.rounds)], numbers[len(one.rounds) :]
 
 
@@ -287,9 +309,12 @@ def _summed(frame: Frame, selected: np.ndarray, amounts: np.ndarray) -> Sums:
         each = np.array([selected[part] @ amounts[part] for part in frame.parts]).reshape(-1, 3)
     blocks, places = frame.in_blocks
     table = np.zeros((len(blocks), 3))
-    np.add.at(table, places, each)
+    if len(blocks) == len(places):
+        table[places] = each
+    else:
+        np.add.at(table, places, each)
     has_any = table[:, 2] > 0
-    return Sums(blocks[has_any], table[has_any])
+    return Sums(blocks, table) if has_any.all() else Sums(blocks[has_any], table[has_any])
 
 
 def column(each: Iterable[Iterable[Any]], kind: type) -> np.ndarray:
