@@ -165,7 +165,7 @@ def test_given_parameters_are_judged_and_measured_as_given() -> None:
 
 @pytest.mark.parametrize("family", sorted(name for name, one in families().items() if one.default))
 def test_of_a_few_the_default_is_measured_first_and_all_qualify(family: str) -> None:
-    """Where there is no time for more, the answer is still of what an expert takes."""
+    """Without time for more candidates, the family's default is still measured."""
     want = asked(family)
     found = nearby(want, {})
     first, *others = found.to_measure(2)

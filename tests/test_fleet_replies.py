@@ -139,7 +139,7 @@ def test_a_node_with_no_name_is_left_out(place: Path, name: str) -> None:
 
 
 def test_a_node_called_by_the_address_of_another_ends_no_other_part(place: Path) -> None:
-    """Of those of one name each is called by its address."""
+    """Members that share a name are called by their addresses."""
     fleets = begun(place)
     nodes = [("10.0.0.2", "10.0.0.1"), ("one", "10.0.0.2"), ("one", "10.0.0.3")]
     found = [ClusterNode(str(number), name, address, {}) for number, (name, address) in enumerate(nodes)]

@@ -232,9 +232,9 @@ def test_failures_are_one_line(tollbar: Tollbar, tmp_path: Path, layout: tuple[s
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["digest", "--url", "https://localhost/"], "a look at a server is of the family `tls`"),
+        (["digest", "--url", "https://localhost/"], "`--url` needs the family `tls`"),
         (["tls", "tls-1.3", "--url", "https://localhost/"], "cannot be combined with `--url`"),
-        (["tls", "server=postgresql", "--url", "https://localhost/"], "no server of TLS"),
+        (["tls", "server=postgresql", "--url", "https://localhost/"], "`postgresql` does not serve TLS here"),
         (["tls", "--url", "https://localhost/", "--precision", "1%"], "--precision: cannot be combined with `--url`"),
         (["tls", "--url", "https://localhost/", "--policy", "owasp-password-storage"], "owasp-password-storage"),
         (["tls", "tls-1.3", "tls-1.2", "--policy", "bcp195"], "`--policy` needs `--url`"),

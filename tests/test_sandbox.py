@@ -99,7 +99,7 @@ def test_a_lab_whose_keeper_is_killed_before_it_is_ready_leaves_nothing(
 
     monkeypatch.setattr(sandbox, "start_engine", killed)
     monkeypatch.setattr(sandbox, "folder_for_all", lambda: str(tmp_path))
-    with pytest.raises(TollbarError, match="the keeper did not say that it is ready"), Sandbox():
+    with pytest.raises(TollbarError, match="the keeper did not report that it is ready"), Sandbox():
         raise AssertionError("entered")
     assert [] == [*tmp_path.iterdir()]
 

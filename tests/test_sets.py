@@ -129,5 +129,5 @@ def test_a_wrong_figure_is_refused_with_its_place(series: str, words: str) -> No
 def test_a_figure_of_requests_needs_a_load(draws: str) -> None:
     groups = 'groups = "bytes"\n' if draws == "rates" else ""
     text = DRAWN.replace('"use"', f'"{draws}"') + groups + 'series = [{ title = "x", where = { choice = "md5" } }]'
-    with pytest.raises(TollbarError, match="needs a load"):
+    with pytest.raises(TollbarError, match=r"needs `\[load\]`"):
         _of(text)

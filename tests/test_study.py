@@ -259,7 +259,7 @@ BAD = {
         "[measure]", TABLE.replace("[measure]", "over.choice = 'md6'\n[measure]"), "no such choice: `md6`", "`md5`"
     ),
     "table with one coordinate on both sides": (
-        "[measure]", TABLE.replace("'bytes'", "'choice'"), "cannot be `choice`, which has the rows", None
+        "[measure]", TABLE.replace("'bytes'", "'choice'"), "must differ; both are `choice`", None
     ),
     "table without cells": (
         "[measure]",

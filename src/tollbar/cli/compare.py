@@ -69,7 +69,7 @@ def compare(
     run
         Directory of a run, or a folder of runs.
     runs
-        More of them.
+        Further runs, or folders of runs.
     by
         `change` compares two runs row by row, `machine` compares any number of runs; default: `change` for two runs of
         one machine, else `machine`.

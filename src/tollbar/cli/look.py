@@ -49,15 +49,15 @@ def look(
         if value is not None:
             raise TollbarError("cannot be combined with `--url`", where=option, hint="remove one of them")
     if family != FAMILY:
-        raise TollbarError(
-            f"a look at a server is of the family `{FAMILY}`", where=family, hint="`tollbar ask tls --url URL`"
-        )
+        raise TollbarError(f"`--url` needs the family `{FAMILY}`", where=family, hint="`tollbar ask tls --url URL`")
     server = _server(words)
     asked = wanted(FAMILY, policy, (), on)
     policies.refuse_silent(asked.policies, FAMILY)
     within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
     if not url.startswith("https:"):
-        raise TollbarError("a look needs an https URL", where=url, hint="for example `https://localhost:8443/`")
+        raise TollbarError(
+            "`--url` must begin with `https:` to look at TLS", where=url, hint="for example `https://localhost:8443/`"
+        )
     (remote,) = found([url], owned)
     for one in asked.policies:
         terminal.say(f"  policy     {one.name}: {one.title}, {one.edition}")
@@ -87,10 +87,14 @@ def _server(words: Sequence[str]) -> str | None:
     for word in words:
         name, _, value = word.partition("=")
         if name != "server" or not value:
-            hint = "a look takes one word, for example `server=nginx`, on which changes are priced"
+            hint = "only `server=NAME` can be added, for example `server=nginx`, which measures the changes"
             raise TollbarError("cannot be combined with `--url`", where=word, hint=hint)
         if value not in (able := [EMBEDDED, *KINDS.values()]):
-            raise TollbarError(f"no server of TLS: `{value}`", where=word, hint=nearest(value, able))
+            raise TollbarError(
+                f"`{value}` does not serve TLS here; the server must be one that does",
+                where=word,
+                hint=nearest(value, able),
+            )
         if isinstance(missing := servers.find(servers.all_servers()[value]), servers.Unavailable):
             raise TollbarError(f"not available here: {missing.reason}", where=word)
         named = value

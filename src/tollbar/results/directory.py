@@ -84,7 +84,9 @@ def check_files(directory: Path) -> None:
         if str(name) in _WRITTEN_IN_PLACE:
             _refuse_shared(status, str(name), where)
         if str(name) == JOURNAL and _names_a_file(path):
-            raise TollbarError(f"`{name}` must not name another file, which SQLite would remove", where=where)
+            raise TollbarError(
+                f"`{name}` must not name another file, because SQLite would remove that one", where=where
+            )
         if path.parent != directory and stat.S_ISREG(status.st_mode):
             together += status.st_size
         if together > MOST_TEXTS:

@@ -83,14 +83,16 @@ class Naming:
         if table.metric:
             self._has_metric("table.metric", table.metric)
         if table.rows == table.columns:
-            raise TollbarError(f"`table.columns` cannot be `{table.columns}`, which has the rows", where=self.where)
+            raise TollbarError(
+                f"`table.columns` and `table.rows` must differ; both are `{table.columns}`", where=self.where
+            )
         over, where = self.coordinates("table.over", table.over), self.coordinates("table.where", table.where)
         return replace(table, over=over, where=where)
 
     def figure(self, figure: Figure, servers_of_study: Sequence[str] | None) -> Figure:
         """Return the checked figure of a study with these servers; None: they need not exist here."""
         if figure.is_of_a_load and not self.has_load:
-            raise TollbarError(f'`figure.draws`: `"{figure.draws}"` needs a load', where=self.where)
+            raise TollbarError(f'`figure.draws = "{figure.draws}"` needs `[load]`', where=self.where)
         if figure.groups is not None:
             self._known("figure.groups", figure.groups)
         self._has_component("figure.component", figure.component, servers_of_study)

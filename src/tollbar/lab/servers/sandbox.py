@@ -89,7 +89,7 @@ class Sandbox:
             error = keeper.stderr.read().decode(errors="replace").strip() if keeper.stderr else ""
             self._let_go()
             leftovers.remove_unkept(self.directory)
-            raise TollbarError(error or "the keeper did not say that it is ready", where=str(self.directory))
+            raise TollbarError(error or "the keeper did not report that it is ready", where=str(self.directory))
         try:
             self._hold = leftovers.hold(self.directory)
             if has_accounts():

@@ -296,7 +296,7 @@ def _trusted(remote: Remote, scenario: WireScenario) -> Remote:
         ) from error
     except ssl.SSLError as error:
         where = scenario.trust if scenario.trust and "PEM" in str(error.reason) else remote.url
-        raise TollbarError(f"no TLS: {error.reason or error}", where=where) from error
+        raise TollbarError(f"the TLS handshake failed: {error.reason or error}", where=where) from error
     except OSError as error:
         where = (scenario.trust if isinstance(error, FileNotFoundError) else None) or remote.url
         raise TollbarError(f"cannot be read: {error.strerror or error}", where=where) from error
