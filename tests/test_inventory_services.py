@@ -24,6 +24,10 @@ NAMES = {
     # The kernel of Linux.
     "rfc4106(gcm(aes))": "? the size of its key is not given",
     "pkcs1pad(rsa,sha256)": "? the size of its key is not given",
+    # RFC 8032: a context, and no hash before.
+    "Ed25519ctx": "? a signature with a context, another algorithm than the pure one that Tollbar measures",
+    "Ed25519ph": "? a pre-hashed signature, another algorithm than the pure one that Tollbar measures",
+    "HAVAL-5-256": "digest haval",
     # DNSSEC, and the test vectors of NIST.
     "ECDSAP256SHA256": "signature ecdsa-p256 digest=sha-256",
     "ACVP-AES-GCM": "? the size of its key is not given",

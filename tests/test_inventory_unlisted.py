@@ -100,7 +100,9 @@ def test_each_known_hash_and_cipher_is_judged(kind: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["yescrypt", "sha512crypt", "sha256_crypt"])
+@pytest.mark.parametrize(
+    "name", ["yescrypt", "sha512crypt", "sha256_crypt", "sha512crypt rounds=5000", "SHA-256-yescrypt-12-32-1-0"]
+)
 def test_nist_takes_pbkdf2_alone_for_passwords(name: str) -> None:
     rulings = [line(algorithm(name, primitive="kdf"), one).ruling for one in (NIST, "owasp-password-storage-2026-06")]
     assert [BREAKS, OPEN] == rulings

@@ -193,10 +193,11 @@ def _mapped(facts: Facts, known: Mapping[str, Family]) -> Mapped:
             sentence = row.cannot_say.format_map({**facts.of(row.where), "absent": facts.absent()})
             return Mapped(reason=sentence, at_best=at_best, counts=row.counts)
         if (reason := facts.left_over(row)) is not None:
-            # A cipher with any addition is no better than itself.
-            is_cipher = facts.values.get("family") == "cipher"
-            at_best = _may_be(row.choices, row.settings, facts, known) if is_cipher else ()
-            return Mapped(reason=reason if facts.may_be_judged(known) else facts.absent(), at_best=at_best)
+            # A cipher with any addition is no better than itself, and an unlisted algorithm stays unlisted.
+            is_judged = facts.may_be_judged(known)
+            is_bounded = facts.values.get("family") == "cipher" or not is_judged
+            at_best = _may_be(row.choices, row.settings, facts, known) if is_bounded else ()
+            return Mapped(reason=reason if is_judged else facts.absent(), at_best=at_best)
         if missing := [name for name in row.needs if name not in facts.values]:
             words = " and ".join(table().words[name] for name in missing)
             tag = facts.cut_tag()
