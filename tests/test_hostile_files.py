@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import command
+from tollbar.study.scenario import references
 from tollbar.study.scenario_file import read_scenario
 
 MIB = 1024 * 1024
@@ -211,6 +212,24 @@ RECORDINGS: Mapping[str, tuple[int, Callable[[], bytes]]] = {
         2,
         lambda: _recording(*(_posted(_joined(b"tokenNUMBER=%dNUMBER" % one, 900, b"&")) for one in range(2))),
     ),
+    "a header of beginnings of tokens": (
+        0,
+        lambda: _recording(_posted(b"a=b", headers=b'{"name": "x", "value": "%b"}' % (b"eyJ" * 300_000))),
+    ),
+    "beginnings of tokens": (
+        0,
+        lambda: _recording(
+            *[_posted(b"a=b", path=b"/?a=" + b"eyJ" * 3_000, headers=b'{"name": "x", "value": "a.b."}')] * 60
+        ),
+    ),
+    "many requests": (
+        2,
+        lambda: _recording(*[b'{"request":{"method":"","url":""},"response":{"status":0}}'] * 900_000),
+    ),
+    "escaped names": (
+        2,
+        lambda: _recording(*[_posted(b"a=b", headers=b",".join([b'{"n\\u0061me": ""}'] * 900))] * 700),
+    ),
     "beginnings of fields": (0, lambda: _recording(*[_answered(b"<input " * 120_000)] * 64)),
     "fields without an end": (0, lambda: _recording(*[_answered(b"<input name='" * 70_000)] * 64)),
     "words of a field": (0, lambda: _recording(*[_answered(b"<input " + b"name " * 200_000)] * 64)),
@@ -318,6 +337,65 @@ def test_whatever_a_recording_holds_it_is_answered_within_limits(what: str, plac
         refusal(messages)
     else:
         read_scenario(place / "site.toml")
+
+
+STEP = '[[step]]\nmethod = "POST"\npath = "/"\n'
+SIGN_IN = """[values]
+secret = {{ env = "PATH" }}
+[sign-in]
+by = "negotiate"
+user = "anna"
+password = "${{secret}}"
+krb5-config = "{}"
+"""
+# Each with the words of its refusal.
+SCENARIOS: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "many captures": (
+        "capture 24,000 values; the limit is 1,000",
+        lambda: "".join(
+            f"{STEP}[step.capture]\n" + "".join(f'c{step}-{one} = {{ field = "a" }}\n' for one in range(400))
+            for step in range(60)
+        ),
+    ),
+    "many references": (
+        "120,000 references; the limit is 10,000",
+        lambda: (
+            f"[values]\na = {{ range = [1, 2] }}\n{STEP}[step.headers]\n"
+            + "".join(f'h{one} = "{REFERRED}"\n' for one in range(60))
+        ),
+    ),
+    "authorities in a pipe": ("no program writes to this pipe", lambda: f'trust = "pipe"\n{STEP}'),
+    "endless authorities": ("it is a device", lambda: f'trust = "/dev/zero"\n{STEP}'),
+    "a large file of authorities": ("larger than 4 MiB", lambda: f'trust = "large.pem"\n{STEP}'),
+    "no authorities": ("has no certificate", lambda: f'trust = "good.json"\n{STEP}'),
+    "settings of Kerberos in a pipe": ("it is a pipe", lambda: SIGN_IN.format("pipe") + STEP),
+    "endless settings of Kerberos": ("it is a device", lambda: SIGN_IN.format("/dev/zero") + STEP),
+}
+REFERRED = "${a}" * 2_000
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("what", SCENARIOS)
+def test_whatever_a_scenario_holds_it_is_refused_within_limits(what: str, place: Path) -> None:
+    expected, text = SCENARIOS[what]
+    os.mkfifo(place / "pipe")
+    with (place / "large.pem").open("wb") as file:
+        file.write(b"-----BEGIN CERTIFICATE-----\n")
+        file.truncate(1 << 30)
+    (place / "site.toml").write_text(text())
+    # It never answers, and none of these files may be sent to it.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        scheme = "https" if "authorities" in what else "http"
+        words = ["plan", "--url", f"{scheme}://127.0.0.1:{server.getsockname()[1]}/", "--scenario", "site.toml"]
+        status, messages = told(words, place)
+    assert 2 == status, messages[-2000:]
+    assert expected in refusal(messages)[0]
+
+
+def test_references_without_an_end_are_found_at_once() -> None:
+    """A search that reads each of them to the end of the text would take hours."""
+    assert ["a"] == references("${a}" + "${" * 5_000_000)
+    assert [] == references("${" * 5_000_000)
 
 
 TERM = '[term."{}"]\nrate = "20 /s"\nfamily = "web-auth"\nchoice = "form"\nop = "sign-on"\nserver = "embedded"\n'

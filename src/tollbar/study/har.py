@@ -26,6 +26,10 @@ MOST_PAIRS = 1000
 """Limit of the headers and of the fields of a request or an answer: each takes some 200 bytes of memory."""
 MOST_NAMES = 500_000
 """Limit of the headers, cookies and fields of a recording: msgspec reads a list whole before it counts it."""
+MOST_ENTRIES = 50_000
+"""Limit of the requests of a recording, each of which takes half a kilobyte of memory."""
+# No program escapes these letters, but a key such as `n\u0061me` is another spelling of `name`.
+_ESCAPED_LETTERS = (b"\\u006", b"\\u007")
 
 _NO_TEXT = Raw(b'""')
 
@@ -99,9 +103,14 @@ class _Recording(Struct):
 def read(path: Path) -> Sequence[Entry]:
     """Return the entries of a recording in its order. Raises TollbarError: one line with the fault, no text of it."""
     content = read_bytes(path, MOST_BYTES)
-    if content.count(b'"name"') > MOST_NAMES:
-        what = f"has more than {MOST_NAMES:,} headers, cookies and fields"
-        raise TollbarError(what, where=str(path), hint="record fewer pages")
+    escaped = sum(map(content.count, _ESCAPED_LETTERS))
+    limits = {
+        b'"name"': (MOST_NAMES, "headers, cookies and fields"),
+        b'"request"': (MOST_ENTRIES, "requests"),
+    }
+    for key, (most, kind) in limits.items():
+        if content.count(key) + escaped > most:
+            raise TollbarError(f"has more than {most:,} {kind}", where=str(path), hint="record fewer pages")
     try:
         return msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8), type=_Recording).log.entries
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -30,7 +30,9 @@ _STATIC = re.compile(r"(image|font|audio|video)/|text/css|\w+/(x-)?javascript|ap
 _STATIC_PATH = re.compile(r"\.(css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4)$", re.IGNORECASE)
 _USER = re.compile(r"user|login|name|e-?mail|account", re.IGNORECASE)
 _PASSWORD = re.compile(r"passw|pwd", re.IGNORECASE)
-_JWT = re.compile(r"eyJ[\w-]{8,}\.[\w-]+\.[\w-]*")
+# A search for the whole form of a JWT takes a time that grows with the square of a text such as `eyJeyJ…`.
+_JWT_PART = re.compile(r"([\w-]++)(\.(?=[\w-]++\.))?")
+_JWT_BEGIN, _LEAST_AFTER_BEGIN = "eyJ", 8
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:\d{1,5})?|\[[0-9A-Fa-f:.]+\](:\d{1,5})?")
 _PARTS = re.compile(r"[\[\].:]+")
 _NOT_SENDABLE = re.compile(r"[^!-~]+")
@@ -111,7 +113,14 @@ class RecordedRequest:
 
 def _of_form(name: str, value: str, kind: str) -> Text:
     """Return a text that is a secret only by its form."""
-    return Text(name, value, kind, is_secret=bool(_JWT.search(value)))
+    return Text(name, value, kind, is_secret=_has_jwt(value))
+
+
+def _has_jwt(text: str) -> bool:
+    """Return whether a text contains three parts joined by dots, of which the first is the header of a JWT."""
+    # The search for the second dot is as long as the part that the next match then passes.
+    parts = (found[1] for found in _JWT_PART.finditer(text) if found[2])
+    return any(_JWT_BEGIN in part[:-_LEAST_AFTER_BEGIN] for part in parts)
 
 
 def place_of(url: str) -> tuple[str, str, str] | None:
@@ -164,7 +173,7 @@ def _parameter(part: str) -> Text:
 
 def _is_secret(name: str, value: str) -> bool:
     # Fields of a form may be `user[pin]`.
-    return bool(_JWT.search(value)) or any(map(SECRET.search, (name, *_PARTS.split(name))))
+    return _has_jwt(value) or any(map(SECRET.search, (name, *_PARTS.split(name))))
 
 
 def _take_header(request: RecordedRequest, header: Pair, cookies: Set[str]) -> None:

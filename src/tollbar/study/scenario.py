@@ -7,7 +7,7 @@ its value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote_plus
 
@@ -23,6 +23,10 @@ MOST_STEPS = Limits(1, 64, "from 1 to 64 steps", "3")
 MOST_VALUES = 100
 MOST_ITEMS = 10_000
 """Limit of a list in a scenario; a CSV file may be longer."""
+MOST_CAPTURES = 1000
+"""Limit of the values that all steps of a scenario capture: each user of the load has all of them."""
+MOST_REFERENCES = 10_000
+"""Limit of the references in all steps of a scenario: each takes some memory in the load client for each user."""
 LONGEST_REGEX = 1000
 LONGEST_NAME = 60
 
@@ -32,11 +36,17 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 """Names of headers, fields and parameters whose values are secrets."""
-REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
+_REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 # Bodies with references in the place of numbers are no JSON.
 _JSON_FIELD = re.compile(r'"([^"\\]{1,200})"\s*:\s*("(?:[^"\\]|\\.)*"|[\d.+-][\w.+-]*)')
 _FORM_FIELD = re.compile(r"(?:^|[&?])([^=&?\s]{1,200})=([^&\s]*)")
+
+
+def references(text: str) -> list[str]:
+    """Return the names of the values that a text refers to, such as `page` in `/articles/${page}`."""
+    # Each `${` without an end would be searched to the end of the text.
+    return _REFERENCE.findall(text, 0, text.rfind("}") + 1)
 
 
 class WireValue(Wire):
@@ -87,7 +97,7 @@ class WireSignIn(Wire):
                 raise ValueError(
                     f'`by = "{self.by}"` needs exactly {words}, for example `{needed[-1]} = "${{secret}}"`'
                 )
-        if not REFERENCE.search(self.token or self.password):
+        if not references(self.token or self.password):
             raise ValueError(f'`{needed[-1]}` must name a value, for example `"${{secret}}"`, and not contain it')
         return self
 
@@ -153,7 +163,7 @@ class WireStep(Wire):
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value.isprintable():
                 raise ValueError(f"the header `{name}` cannot be sent as it is")
         for name, value in (*self.pairs, *self.inside):
-            if SECRET.search(name) and value and not REFERENCE.search(value):
+            if SECRET.search(name) and value and not references(value):
                 raise ValueError(_literal_secret(name))
         return self
 
@@ -207,6 +217,12 @@ class WireScenario(Wire):
         for name, one in self.values.items():
             if SECRET.search(name) and one.items is not None:
                 raise ValueError(_literal_secret(name))
+        captured = sum(len(step.capture) for step in self.step)
+        if captured > MOST_CAPTURES:
+            raise ValueError(f"its steps capture {captured:,} values; the limit is {MOST_CAPTURES:,}")
+        referred = sum(len(references(text)) for step in self.step for text in step.texts)
+        if referred > MOST_REFERENCES:
+            raise ValueError(f"its steps have {referred:,} references; the limit is {MOST_REFERENCES:,}")
         onces = [step.once for step in self.step]
         if onces != sorted(onces, reverse=True) or all(onces):
             raise ValueError("steps with `once = true` must precede all others, of which there must be at least one")
@@ -227,12 +243,12 @@ class WireScenario(Wire):
 
     def check_names(self, where: str) -> None:
         """Raise TollbarError for a text that names no value, or one that a later step captures."""
-        known = [*self.values]
+        known = {*self.values}
         signed = (self.sign_in.user, self.sign_in.password, self.sign_in.token) if self.sign_in else ()
         _check(signed, known, f"{where}: `sign-in`")
         for name, step in zip(self.names, self.step, strict=True):
             _check(step.texts, known, f"{where}: step {name}")
-            known += step.capture
+            known |= step.capture.keys()
 
     @property
     def tables(self) -> Mapping[str, Mapping[str, object] | Sequence[Mapping[str, object]]]:
@@ -258,9 +274,9 @@ def _called(step: WireStep) -> str:
     return f"{method} {target}"[:LONGEST_NAME]
 
 
-def _check(texts: Iterator[str] | Sequence[str], known: Sequence[str], where: str) -> None:
+def _check(texts: Iterator[str] | Sequence[str], known: Set[str], where: str) -> None:
     for text in texts:
-        for name in REFERENCE.findall(text):
+        for name in references(text):
             if name not in known:
                 raise unknown("value", name, known, where=where)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar.core.errors import TollbarError
-from tollbar.core.files import read_text
+from tollbar.core.files import read_bytes, read_text
 from tollbar.study.scenario import WireScenario, WireStep, WireValue
 
 # The load client reads a task of at most 16 MiB.
@@ -33,6 +33,9 @@ def exchange_of(scenario: WireScenario, through: str | None = None, *, is_shown:
     steps = scenario.step if through is None else scenario.step[: scenario.names.index(through) + 1]
     names = [step.name or name.partition(" ")[2] for name, step in zip(scenario.names, steps, strict=False)]
     signed = scenario.sign_in
+    if signed is not None and signed.krb5_config is not None and not is_shown:
+        # The load client's library would wait for a pipe, and read an endless device.
+        read_bytes(Path(signed.krb5_config), pipes=False)
     return {
         "scheme": "scenario",
         "sources": sources,
