@@ -80,6 +80,59 @@ def test_what_is_no_url_is_refused_in_words(url: str) -> None:
         urls.addresses_of(url)
 
 
+WITH_PASSWORDS = (
+    "http://anna:9Q@localhost/",
+    "http://anna:9Q@[::1/",
+    "http://anna:9Q@localhost:99999/",
+    "http://:9Q@localhost/",
+    "http://anna:x@y:9Q@localhost/",
+    "http://anna:a/9Q/b@localhost/",
+    "http://anna:1/9Q@localhost:99999/",
+    "http://anna:a?9Q#@localhost/",
+    "http:/anna:9Q@localhost/",
+    "http:anna:9Q@localhost/",
+    "//anna:9Q@localhost/",
+    "anna:9Q@localhost",
+    "ftp://anna:9Q@localhost/",
+    f"http://anna:{'9Q' * 1000}@localhost/",
+)
+
+
+@pytest.mark.parametrize("url", WITH_PASSWORDS)
+def test_a_refused_url_is_printed_without_its_password(url: str) -> None:
+    with pytest.raises(TollbarError, match=r"not a URL|has no address") as refused:
+        urls.addresses_of(url)
+    assert "9Q" not in f"{refused.value} {refused.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--url", "URL"],
+        ["run", "--url", "http://localhost:1/", "--against", "URL"],
+        ["run", "--url", "URL", "--against", "URL"],
+        ["run", "--url", "http://localhost:1/", "--scenario", "URL"],
+        ["ask", "tls", "--url", "URL"],
+        ["ask", "tls", "url=URL"],
+        ["run", "study.toml"],
+        ["plan", "study.toml"],
+        ["plan", "URL"],
+        ["judge", "URL"],
+        ["price", "URL"],
+        ["list", "URL"],
+        ["upgrade", "URL", "URL"],
+    ],
+    ids=" ".join,
+)
+def test_no_command_prints_the_password_of_a_url(words: list[str], tollbar: Tollbar, tmp_path: Path) -> None:
+    url = WITH_PASSWORDS[0]
+    (tmp_path / "study.toml").write_text(f'question = "q"\nfamily = "tls"\nurl = "{url}"\n')
+    done = tollbar(*(word.replace("URL", url) for word in words))
+    assert 2 == done.returncode, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "9Q" not in done.stdout + done.stderr
+
+
 def test_the_study_of_a_url_asks_for_what_the_url_says() -> None:
     (one,) = plan.make([_of({"https://localhost:8443/a?b={c}": "tls-1.2"}, (1, 4))], seed=0).studies
     assert 8 == len(one.cells)

@@ -10,7 +10,7 @@ from tollbar.catalog import policies, servers
 from tollbar.cli import measuring
 from tollbar.cli.layouts import Layout, command_line, read_seconds, show_answer
 from tollbar.core import units
-from tollbar.core.errors import ExitStatus, TollbarError, nearest
+from tollbar.core.errors import ExitStatus, TollbarError, masked_url, nearest
 from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.decide.look.looked import EMBEDDED, FAMILY, Looked, looked, placed, priced, questions
 from tollbar.decide.look.words import answer
@@ -56,7 +56,9 @@ def look(
     within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
     if not url.startswith("https:"):
         raise TollbarError(
-            "`--url` must begin with `https:` to look at TLS", where=url, hint="for example `https://localhost:8443/`"
+            "`--url` must begin with `https:` to look at TLS",
+            where=masked_url(url),
+            hint="for example `https://localhost:8443/`",
         )
     (remote,) = found([url], owned)
     for one in asked.policies:

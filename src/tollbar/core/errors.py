@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import unicodedata
@@ -18,6 +19,12 @@ MOST_LETTERS = 1000
 MOST_OF_PATH = 4096
 # A path, and the words of a command around it.
 MOST_OF_MESSAGE = 2 * MOST_OF_PATH
+
+# Longer texts are cut before they are searched: no message is as long.
+_MOST_MASKED = 20_000
+# User and password of a URL, also of one without a scheme, and of one whose `//` became `/` as a path.
+_USER_OF_URL = re.compile(r"""(?<=//)[^\s/?#@]{1,2000}@|(?<![^\s/:`'"=(,])[^\s/:@`'"=(,]{0,200}:[^\s/@`'"]{1,2000}@""")
+_SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/+|(?:https?|ftp):")
 
 # Finalizers take microseconds. If another one is running when the alarm comes, the interrupt is raised again later.
 FINALIZED_S = 0.01
@@ -78,6 +85,26 @@ def printable_in(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def masked(text: str) -> str:
+    """Return the text with `***` in the place of each user with a password before the host of a URL.
+
+    For example, `http://anna:secret@localhost/` becomes `http://***@localhost/`.
+    """
+    return _USER_OF_URL.sub("***@", text[:_MOST_MASKED]) if "@" in text else text
+
+
+def masked_url(url: str) -> str:
+    """Return a URL that is refused, without anything between its scheme and its last `@`.
+
+    A password may contain `/`, `?` and `#`, which end the place of a user in a URL.
+    """
+    before, at, host = url.rpartition("@")
+    if not at:
+        return url
+    scheme = _SCHEME.match(before)
+    return f"{scheme[0] if scheme else ''}***@{host}"
+
+
 class ExitStatus(IntEnum):
     """Exit statuses of the command, for scripts."""
 
@@ -92,6 +119,8 @@ class TollbarError(Exception):
     """Error that the user can act on, printed as one line and a hint, never as a traceback."""
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        # A build's log keeps its messages, so a typed password must be in none of them.
+        what, where, hint = masked(what), where and masked(where), hint and masked(hint)
         self.what = what = cut(what, MOST_LETTERS)
         if where is not None and len(where) > MOST_OF_PATH:
             # No file has a longer path, and it would fill the terminal.

@@ -13,7 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from tollbar.catalog.servers.remote import Remote, accounted
 from tollbar.core import wire
-from tollbar.core.errors import TollbarError
+from tollbar.core.errors import TollbarError, masked_url
+from tollbar.core.files import read_bytes
 from tollbar.core.records import Outcome
 from tollbar.core.runner import ask, confined, engine
 from tollbar.lab.servers.scenario import exchange_of
@@ -25,6 +26,9 @@ from tollbar.study.scenario_file import ScenarioFile, read_scenario
 DEFAULT_USERS = (1, 8)
 # Limits of a connection, and of the few requests of a proof, before the server counts as unreachable.
 CONNECT_LIMIT_S, ANSWER_LIMIT_S = 5.0, 30.0
+# Twenty times the certificates of all authorities that a machine trusts.
+MOST_TRUST_BYTES = 4 * 1024 * 1024
+_CERTIFICATE = "CERTIFICATE-----"
 PLAINTEXT = "plaintext"
 Resumption = Literal["none", "ticket"]
 """Session that clients offer from an earlier connection."""
@@ -48,7 +52,7 @@ def of_urls(
     is not a server's. With the file of a `scenario` its steps are measured, once all of them were performed right.
     """
     if len(set(urls)) < len(urls):
-        raise TollbarError("`--url` and `--against` must be different URLs", where=urls[0])
+        raise TollbarError("`--url` and `--against` must be different URLs", where=masked_url(urls[0]))
     if resumption != "none" and not any(_parts(url).scheme == "https" for url in urls):
         hint = "use an https URL, or remove `--resumption`"
         raise TollbarError(f"`--resumption {resumption}` needs an https URL", where=urls[-1], hint=hint)
@@ -235,7 +239,8 @@ def addresses_of(url: str) -> tuple[str, ...]:
         looked_up = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         # A label of the name that is empty or longer than 63 letters raises UnicodeError.
-        raise TollbarError(f"the host `{host}` has no address: {error}", where=url) from error
+        # `http://anna:1/secret@localhost/` is the path of a host `anna`, and rather a password with `/`.
+        raise TollbarError(f"the host `{host}` has no address: {error}", where=masked_url(url)) from error
     # IPv4 first, as most servers that listen on `localhost` by name do.
     addresses = [str(one[4][0]) for one in sorted(looked_up, key=lambda one: one[0] != socket.AF_INET)]
     return tuple(dict.fromkeys(f"[{one}]:{port}" if ":" in one else f"{one}:{port}" for one in addresses))
@@ -281,8 +286,9 @@ def _trusted(remote: Remote, scenario: WireScenario) -> Remote:
     if remote.parts.scheme != "https":
         return remote
     host, _, port = remote.address.rpartition(":")
+    authorities = None if scenario.trust is None else _authorities(Path(scenario.trust))
     try:
-        context = ssl.create_default_context(cafile=scenario.trust)
+        context = ssl.create_default_context(cadata=authorities)
         with (
             socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S) as plain,
             context.wrap_socket(plain, server_hostname=remote.parts.hostname) as secured,
@@ -302,6 +308,18 @@ def _trusted(remote: Remote, scenario: WireScenario) -> Remote:
         raise TollbarError(f"cannot be read: {error.strerror or error}", where=where) from error
     assert certificate is not None
     return replace(remote, certificate_pem=ssl.DER_cert_to_PEM_cert(certificate))
+
+
+def _authorities(path: Path) -> str:
+    """Return the certificates in a file. Raises TollbarError for one that is no file of certificates."""
+    # The text between certificates may have any letters, and `ssl` accepts only ASCII.
+    text = read_bytes(path, MOST_TRUST_BYTES).decode("ascii", "ignore")
+    if _CERTIFICATE not in text:
+        what = "has no certificate; it must have one or more in PEM, each after `-----BEGIN CERTIFICATE-----`"
+        raise TollbarError(
+            what, where=str(path), hint="`openssl x509 -in FILE -noout -subject` prints one, for example"
+        )
+    return text
 
 
 def _negotiated(remote: Remote, scenario: WireScenario | None = None) -> str:
@@ -332,17 +350,15 @@ def _negotiated(remote: Remote, scenario: WireScenario | None = None) -> str:
 
 
 def _parts(url: str) -> SplitResult:
+    hint = "for example `https://localhost:8443/path`"
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise TollbarError(
-            f"is not a URL: {error}", where=url, hint="for example `https://localhost:8443/path`"
-        ) from error
+        # The reason may quote a part of a password: `:` and `/` in it look like a port and a path.
+        reason = "its user or port is not valid" if "@" in url else str(error)
+        raise TollbarError(f"is not a URL: {reason}", where=masked_url(url), hint=hint) from error
     if parts.scheme not in SCHEMES or not parts.hostname or "@" in parts.netloc:
-        raise TollbarError(
-            "is not a URL of a server; it must be http or https, with a host and without a user",
-            where=url,
-            hint="for example `https://localhost:8443/path`",
-        )
+        what = "is not a URL of a server; it must be http or https, with a host and without a user"
+        raise TollbarError(what, where=masked_url(url), hint=hint)
     return parts
