@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # What `make run` measures: a study, a set or a file. Empty is the set `quick`.
 STUDY  ?=
 
-ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engine/Cargo.lock .cargo installed -type f 2>/dev/null)
+ENGINE_SOURCES := $(shell find engine .cargo installed -path engine/target -prune -o -type f -print 2>/dev/null)
 
 # What the tests and the bench meet for real, as program:package of Debian's. What is not a program is there if its path
 # is.
@@ -36,7 +36,7 @@ run: setup ## Measure the set `quick` (or STUDY=name), and report
 # Four at once on two cores: many of them wait for servers and processes. Up to three that fail get one attempt alone.
 test: develop browser servers runtimes ## Tests, of combinations and moments a share (TOLLBAR_WHOLE=1: all)
 	$(BIN)/pytest -n 4 --dist loadgroup -m "not coverage" || { test $$? = 1 && $(BIN)/python tests/again.py; }
-	cd engine && cargo test --release --locked --quiet -- --test-threads 4
+	cd engine && cargo test --workspace --release --locked --quiet -- --test-threads 4
 
 # Of each simulated machine 400 runs of 4, 6 and 12 blocks, for what METHOD.md says of intervals: after a change of how runs
 # are measured or judged. Some hours.
@@ -60,13 +60,18 @@ mutants: develop ## The share of changes to what measures and judges that its te
 # Those of the engine are cargo-mutants', in a tree of their own, since each is made in the source: what is changed, and
 # the tests that try it. SHARE=7/20 has each twentieth, from the seventh.
 SHARE ?= 7/20
-MUTATED_accounting := src/clock.rs src/pacing.rs src/chunks.rs src/account.rs src/accounting/**/*.rs src/calls.rs
-TRY_accounting := accounting:: account:: clock:: chunks:: pacing:: calls:: op:: runner::
-MUTATED_families := src/families/*.rs
+MUTATED_accounting := contract/src/clock.rs contract/src/pacing.rs contract/src/chunks.rs contract/src/calls.rs \
+	guard/src/account.rs guard/src/accounting/**/*.rs
+IN_accounting := -p tollbar-contract -p tollbar-guard
+TRY_accounting := accounting:: account:: clock:: chunks:: pacing:: calls:: runner::
+MUTATED_families := primitives/src/families/*.rs
+IN_families := -p tollbar-primitives
 TRY_families := families::
-MUTATED_schemes := src/sign_in/**/*.rs
+MUTATED_schemes := web/src/sign_in/**/*.rs
+IN_schemes := -p tollbar-web
 TRY_schemes := sign_in:: --skip a_server_remembers_just_the_share
-MUTATED_proofs := src/load/verify.rs src/load/refusals.rs src/load/tallies.rs src/load/probe.rs
+MUTATED_proofs := web/src/load/verify.rs web/src/load/refusals.rs web/src/load/tallies.rs web/src/load/probe.rs
+IN_proofs := -p tollbar-web
 TRY_proofs := load:: $(TRY_schemes)
 
 engine-mutants: develop $(addprefix engine-mutants-,accounting families schemes proofs) ## The same of the engine
@@ -76,9 +81,9 @@ engine-mutants-%:
 		echo 'hint: cargo install --locked cargo-mutants' >&2; exit 2; }
 	rm -rf engine/target/mutated && git worktree prune && git worktree add -q --detach engine/target/mutated HEAD
 	cd engine/target/mutated/engine && export CARGO_TARGET_DIR=$(CURDIR)/engine/target && \
-		cargo test --profile mutants --locked --quiet --bin tollbar-engine -- $(TRY_$*) && cargo mutants --profile mutants --in-place \
+		cargo test --profile mutants --locked --quiet $(IN_$*) --lib -- $(TRY_$*) && cargo mutants --profile mutants --in-place \
 		--baseline=skip --timeout 90 --sharding round-robin --shard $(SHARE) -o $(CURDIR)/engine/target/mutants-$* \
-		-e '**/tests.rs' -e '**/tests/**' $(foreach one,$(MUTATED_$*),-f '$(one)') -- --bin tollbar-engine -- $(TRY_$*); \
+		-e '**/tests.rs' -e '**/tests/**' $(foreach one,$(MUTATED_$*),-f '$(one)') $(IN_$*) -- --lib -- $(TRY_$*); \
 		case $$? in 0|2|3) ;; *) exit 1 ;; esac # 2 and 3: some were missed, or took too long
 
 # Stable toolchains have the sanitizer's runtime, and no switch for it without RUSTC_BOOTSTRAP. Undefined behaviour is
@@ -92,8 +97,7 @@ sanitize: servers ## The engine's unit tests under AddressSanitizer and Undefine
 	cd engine && RUSTC_BOOTSTRAP=1 ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 CARGO_TARGET_DIR=target/sanitized \
 		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-Zsanitizer=address -Cdebug-assertions=on -Clink-arg=-rdynamic' \
 		CFLAGS_x86_64_unknown_linux_gnu='-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -g1' \
-		cargo test --release --locked --target $(SANITIZED) --config 'profile.release.lto="off"' \
-		--config profile.release.codegen-units=16 --config 'profile.release.strip="none"' --bin tollbar-engine
+		cargo test --workspace --release --locked --target $(SANITIZED) --config 'profile.release.strip="none"' --lib
 
 schemas: setup ## The JSON Schema of each document, in schemas/
 	$(BIN)/python -m tollbar.decide.schema schemas
@@ -118,8 +122,8 @@ lint: develop ## Formatting, types, layers, lock files, prose of documents
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m bench.prose --check
-	cd engine && cargo fmt --check && cargo clippy --release --locked --all-targets --quiet -- -D warnings
-	cd engine && cargo clippy --release --locked --features fuzz --bin tollbar-engine --quiet -- -D warnings
+	cd engine && cargo fmt --all --check && cargo clippy --workspace --release --locked --all-targets --quiet -- -D warnings
+	cd engine && cargo clippy --release --locked --package tollbar-fuzzing --features fuzz --quiet -- -D warnings
 	@! grep -nE 'https?://' requirements*.lock || { echo 'error: a lock file names a host'; exit 1; }
 
 bench: develop servers rivals ## Each figure beside its goal
@@ -130,7 +134,7 @@ results: develop servers runtimes ## Measure the sets `quick` and `sources`, and
 	$(BIN)/python -m bench.results
 
 format: develop ## Format everything
-	$(BIN)/ruff format . && $(BIN)/ruff check --fix . && cd engine && cargo fmt
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix . && cd engine && cargo fmt --all
 
 # The second lock has all of the first and what tests, lint and bench add, in the same versions.
 COMPILE := pip compile pyproject.toml --generate-hashes --no-emit-index-url --no-header --no-annotate --universal \

@@ -25,10 +25,10 @@ from bench.figures import Figure, ends_within, unmeasured
 from tollbar.core import units
 
 ENGINE = Path(__file__).parents[1] / "engine"
-CORPORA = ENGINE / "fuzz"
+CORPORA = ENGINE / "fuzzing" / "corpora"
 TARGETS = tuple(sorted(path.name for path in CORPORA.iterdir()))
 HOST = "x86_64-unknown-linux-gnu"
-BUILT = ENGINE / "target" / HOST / "fuzz" / "tollbar-engine"
+BUILT = ENGINE / "target" / HOST / "fuzz" / "tollbar-fuzzing"
 INSTRUMENTED = " ".join([
     "-Cpasses=sancov-module",
     *(
@@ -49,27 +49,29 @@ WITH_RUSTC = Path("lib", "rustlib", HOST, "bin")
 # Other installations may have a version in the names.
 LLVM = ("", "-22", "-21", "-20", "-19")
 PARSERS = (
-    "contract.rs", "http/head.rs", "http/request.rs", "http/response.rs", "runner.rs", "serve/routes.rs",
-    "sign_in/api_key.rs", "sign_in/basic.rs", "sign_in/bearer.rs", "sign_in/digest/header.rs", "sign_in/form/fields.rs",
-    "sign_in/hmac/message.rs", "sign_in/negotiate.rs", "sign_in/password.rs", "load/task.rs", "store/task.rs",
-    "store/postgresql/answer.rs", "store/postgresql/client.rs", "store/postgresql/login.rs", "store/mariadb/client.rs",
+    "contract/src/contract.rs", "web/src/http/head.rs", "web/src/http/request.rs", "web/src/http/response.rs",
+    "contract/src/runner.rs", "web/src/serve/routes.rs", "web/src/sign_in/api_key.rs", "web/src/sign_in/basic.rs",
+    "web/src/sign_in/bearer.rs", "web/src/sign_in/digest/header.rs", "web/src/sign_in/form/fields.rs",
+    "web/src/sign_in/hmac/message.rs", "web/src/sign_in/negotiate.rs", "web/src/sign_in/password.rs",
+    "web/src/load/task.rs", "store/src/task.rs", "store/src/postgresql/answer.rs", "store/src/postgresql/client.rs",
+    "store/src/postgresql/login.rs", "store/src/mariadb/client.rs",
 )  # fmt: skip
 
 # Functions in these files that parse no foreign bytes, or read them from a connection that no target makes.
 # Others send, prove a random nonce, belong to the process, or need more than an input of 4 KiB: a head of 16 KiB, a
 # line of 16 MiB, a task of 1 GiB.
 UNFED = {
-    "contract.rs": ("bytes_if_given", "accept", "refuse", "leave", "refusal"),
-    "runner.rs": ("new", "say", "run", "engine_receipt", "optimised", "session", "tell"),
-    "serve/routes.rs": ("needs_certificates",),
-    "sign_in/api_key.rs": ("client", "issue", "entry", "do_wrong", "found"),
-    "sign_in/basic.rs": ("client", "issue", "entry", "found"),
-    "sign_in/bearer.rs": ("found",),
-    "store/task.rs": ("words", "used", "is_in_server"),
-    "store/postgresql/answer.rs": ("unsaid",),
-    "store/postgresql/client.rs": ("connect", "ask_for_tls", "give_up"),
-    "store/postgresql/login.rs": ("verifier",),
-    "store/mariadb/client.rs": ("connect",),
+    "contract/src/contract.rs": ("bytes_if_given", "accept", "refuse", "leave", "refusal"),
+    "contract/src/runner.rs": ("new", "say", "run", "engine_receipt", "optimised", "session", "tell"),
+    "web/src/serve/routes.rs": ("needs_certificates",),
+    "web/src/sign_in/api_key.rs": ("client", "issue", "entry", "do_wrong", "found"),
+    "web/src/sign_in/basic.rs": ("client", "issue", "entry", "found"),
+    "web/src/sign_in/bearer.rs": ("found",),
+    "store/src/task.rs": ("words", "used", "is_in_server"),
+    "store/src/postgresql/answer.rs": ("unsaid",),
+    "store/src/postgresql/client.rs": ("connect", "ask_for_tls", "give_up"),
+    "store/src/postgresql/login.rs": ("verifier",),
+    "store/src/mariadb/client.rs": ("connect",),
 }
 
 
@@ -85,9 +87,10 @@ class Fuzzed:
 
 def build(*flags: str) -> Path:
     """Build the engine that fuzzes, with more flags for its own code."""
-    words = ["rustc", "--profile", "fuzz", "--features", "fuzz", "--bin", "tollbar-engine", "--locked"]
+    member = ["--package", "tollbar-fuzzing", "--features", "fuzz", "--bin", "tollbar-fuzzing"]
+    words = ["rustc", "--profile", "fuzz", *member]
     environment = {**os.environ, "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS": INSTRUMENTED}
-    command = ["cargo", *words, "--quiet", "--target", HOST, "--", *flags]
+    command = ["cargo", *words, "--locked", "--quiet", "--target", HOST, "--", *flags]
     subprocess.run(command, cwd=ENGINE, env=environment, check=True)
     return BUILT
 
@@ -126,7 +129,7 @@ def fuzz(target: str, program: Path, folder: Path, limits: Sequence[str], keep: 
     if crashes:
         why = re.search(r"panicked at .*\n.*|ERROR: .*|Slowest unit: .*", said)
         lines = [base64.b64encode(path.read_bytes()).decode() for path in crashes]
-        fault = f"{why[0] if why else 'a crash'}; as a line of engine/fuzz/{target}: {' '.join(lines)}"
+        fault = f"{why[0] if why else 'a crash'}; as a line of engine/fuzzing/corpora/{target}: {' '.join(lines)}"
         if keep:
             with (CORPORA / target).open("a") as kept:
                 kept.writelines(f"{line}\n" for line in lines)
@@ -183,7 +186,7 @@ def run(targets: Sequence[str], limits: Sequence[str], keep: bool = False) -> It
     with tempfile.TemporaryDirectory(prefix="tollbar-fuzz-") as name:
         folder = Path(name)
         # A copy, because a build while it fuzzes would replace it.
-        program = Path(shutil.copy(build(), folder / "tollbar-engine"))
+        program = Path(shutil.copy(build(), folder / "tollbar-fuzzing"))
         one = partial(fuzz, program=program, folder=folder, limits=limits, keep=keep)
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             yield from pool.map(one, targets)
@@ -207,7 +210,7 @@ def covered() -> dict[str, tuple[int, int]]:
     profdata, cov = llvm()
     with tempfile.TemporaryDirectory(prefix="tollbar-fuzz-") as name:
         folder = Path(name)
-        program = Path(shutil.copy(build("-Cinstrument-coverage"), folder / "tollbar-engine"))
+        program = Path(shutil.copy(build("-Cinstrument-coverage"), folder / "tollbar-fuzzing"))
         for target in TARGETS:
             status, said = libfuzzer(
                 program, target, unpack(target, folder), "-runs=0", LLVM_PROFILE_FILE=f"{folder}/{target}.profraw"
@@ -223,7 +226,7 @@ def covered() -> dict[str, tuple[int, int]]:
 
 def counted(name: str, said: str) -> tuple[int, int]:
     """Return a file's reached lines and lines by llvm-cov, without those of `UNFED`."""
-    path = ENGINE / "src" / name
+    path = ENGINE / name
     of_file = said.partition(f"SF:{path}\n")[2].partition("end_of_record")[0]
     counts = {int(line): int(count) for line, count in re.findall(r"^DA:(\d+),(\d+)", of_file, re.MULTILINE)}
     for function in UNFED.get(name, ()):

@@ -86,8 +86,7 @@ def test_only_what_is_slow_is_tried_again() -> None:
 
 
 def test_what_nothing_is_fed_to_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = tmp_path / "src" / "one.rs"
-    source.parent.mkdir()
+    source = tmp_path / "one.rs"
     source.write_text("fn read() {\n    one();\n}\n\nimpl Fed {\n    pub fn say(\n    ) {\n        two();\n    }\n}\n")
     monkeypatch.setattr(fuzz, "ENGINE", tmp_path)
     said = f"SF:{source}\nDA:1,5\nDA:2,0\nDA:6,0\nDA:8,0\nend_of_record\nSF:other\nDA:3,0\nend_of_record\n"

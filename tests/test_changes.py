@@ -74,7 +74,7 @@ def test_another_build_of_one_version_is_another_engine(tmp_path: Path, monkeypa
     for content in (b"one build", b"another"):
         program = tmp_path / "tollbar-engine"
         program.write_bytes(content)
-        monkeypatch.setattr(libraries, "engine", lambda program=program: program)
+        monkeypatch.setattr(libraries, "programs", lambda program=program: [program])
         builds.add(libraries.engine_build())
     assert 2 == len(builds)
 

@@ -22,6 +22,7 @@ REFERENCE = ROOT / "docs" / "generated" / "commands.md"
 DOCUMENTS = sorted(
     str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.is_file()
 )
+CODE_OF_ENGINE = sorted(str(path.relative_to(ROOT)) for path in [ROOT / "engine/src", *ROOT.glob("engine/*/src")])
 QUESTIONS = re.findall(r"^(tollbar (?:ask|run) .+)$", README.partition("## Questions")[2], re.MULTILINE)
 QUESTIONS = [line for line in QUESTIONS if "--resume" not in line]
 
@@ -94,7 +95,7 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("folder", ["src", "engine/src", "bench"])
+@pytest.mark.parametrize("folder", ["src", "bench", *CODE_OF_ENGINE])
 def test_documents_that_code_names_exist(folder: str) -> None:
     for path in (ROOT / folder).rglob("*"):
         if path.suffix in {".py", ".toml", ".rs", ".mjs", ".go", ".java", ".cs", ".jinja"}:

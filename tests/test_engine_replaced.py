@@ -13,7 +13,7 @@ from bench.ground import trials_of
 
 from patience import PATIENCE_S
 from test_run import BATCH, batches_there, runs_in, wait_for
-from tollbar.core.runner import engine
+from tollbar.core.runner import programs
 
 # The `tollbar` command with the engine in this folder.
 WITH_ENGINE_IN = """
@@ -38,11 +38,15 @@ def _put_an_empty_one(engine: Path) -> None:
 
 
 @pytest.mark.share(0)
+@pytest.mark.parametrize("program", ["tollbar-engine", "tollbar-primitives"])
 @pytest.mark.parametrize("why", REPLACED)
-def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: Path, why: str) -> None:
-    own = tmp_path / "bin" / "tollbar-engine"
-    own.parent.mkdir()
-    shutil.copy(engine(), own)
+def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: Path, why: str, program: str) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for one in programs():
+        shutil.copy(one, folder)
+    own = folder / program
+    original = programs()[0].with_name(program)
     words = [sys.executable, "-c", WITH_ENGINE_IN, str(own.parent), "run"]
     begun = [*words, str(short_study), "--no-report", "--blocks", "40"]
     with subprocess.Popen(begun, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as lab:
@@ -57,7 +61,7 @@ def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: P
     kept = trials_of(run)
     assert {"ok"} == {trial.outcome for trial in kept}
     own.unlink(missing_ok=True)
-    shutil.copy(engine(), own)
+    shutil.copy(original, own)
     # The blocks are given again, because a resumed run would otherwise add some on a busy machine.
     resumed = [*words, "--resume", str(run), "--no-report", "--blocks", "40"]
     on = subprocess.run(resumed, capture_output=True, text=True, timeout=PATIENCE_S)

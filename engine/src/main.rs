@@ -1,53 +1,22 @@
 //! Tollbar's engine measures. It reads JSON lines on standard input, writes JSON lines on standard output,
 //! and messages on standard error. Python decides what to measure and interprets the numbers.
+//!
+//! This program starts, ends and accounts for processes. For the other commands it becomes the program that has them.
 
-mod account;
-mod accounting;
-#[cfg(test)]
-#[path = "tests/alone.rs"]
-mod alone;
-mod aws_lc;
-mod binding;
-mod calls;
-mod chunks;
-mod clock;
-mod contract;
-mod failure;
-mod families;
-#[cfg(any(test, feature = "fuzz"))]
-mod fuzz;
-mod groups;
-mod gssapi;
-mod guard;
-mod http;
-mod keep;
-mod libcrypto;
-mod load;
-mod op;
-mod pacing;
-mod proc;
-mod provider;
-mod random;
-mod runner;
-mod rustcrypto;
-mod scheduling;
-mod serve;
-mod sign_in;
-mod slices;
-mod spin;
-mod sqlite;
-mod store;
-mod team;
-mod tls;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
-// The tests in `engine/tests` use this file too, without the rest of the crate.
-#[cfg(test)]
-#[path = "../tests/skips/mod.rs"]
-mod skips;
+use tollbar_contract::process;
+use tollbar_guard::{account, guard, keep};
 
-#[cfg(test)]
-use skips::{lacking, skipped};
-use std::io::Write;
+/// Programs next to this one, by command.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("op", "tollbar-primitives"),
+    ("first", "tollbar-primitives"),
+    ("load", "tollbar-web"),
+    ("serve", "tollbar-web"),
+    ("store", "tollbar-store"),
+];
 
 const USAGE: &str = "usage: tollbar-engine op
        tollbar-engine load < task.json > record.json
@@ -69,30 +38,39 @@ keep    makes DIRECTORY, and removes it when standard input ends
 account reads the accounts of this machine's components for a load client on another one
 first   does what a short-lived client does, up to STEP, with the server on standard input";
 
+/// Exit status of a shell for a command that it could not run.
+const NOT_STARTED: i32 = 127;
+
 fn main() {
-    #[cfg(feature = "fuzz")]
-    fuzz::driver::main();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let status = match arguments.first().map(String::as_str) {
-        Some("op") => op::main(),
-        Some("load") => load::main(),
-        Some("serve") => serve::main(),
-        Some("store") => store::main(),
         Some("guard") => guard::main(&arguments[1..]),
         Some("keep") => keep::main(&arguments[1..]),
         Some("account") => account::main(),
-        Some("first") => tls::making::main(&arguments[1..]),
         Some("--version") => {
             println!("tollbar-engine {}", env!("CARGO_PKG_VERSION"));
             0
+        }
+        Some(command) if let Some((_, program)) = PROGRAMS.iter().find(|(name, _)| *name == command) => {
+            become_program(program, &arguments)
         }
         _ => {
             eprintln!("{USAGE}");
             2
         }
     };
-    let _ = std::io::stdout().flush();
-    // A libcrypto registers exit handlers; some of them crash once its memory is partly freed.
-    // SAFETY: it takes a number, and no code of this program runs after it.
-    unsafe { libc::_exit(status) }
+    process::end(status);
+}
+
+/// Becomes a program next to this one, under this one's name. Returns only if it could not be started.
+fn become_program(name: &str, arguments: &[String]) -> i32 {
+    let own = std::env::current_exe().unwrap_or_default();
+    let program = own.with_file_name(name);
+    let mut command = Command::new(&program);
+    if let Some(called) = std::env::args_os().next() {
+        command.arg0(called);
+    }
+    let error = command.args(arguments).exec();
+    eprintln!("tollbar-engine: cannot start {}: {error}", program.display());
+    NOT_STARTED
 }

@@ -1,10 +1,10 @@
 //! Libcryptos of this machine, each in its own process.
 
-mod skips;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use tollbar_testing::lacking;
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn with_legacy() -> Option<Value> {
     let record = encrypt("des-cbc", None);
     let is_here = record["receipt"]["parts"]["module legacy"].is_string();
     if !is_here {
-        skips::lacking(&format!("this machine's libcrypto has no legacy module: {record}"));
+        lacking(&format!("this machine's libcrypto has no legacy module: {record}"));
     }
     is_here.then_some(record)
 }
@@ -122,7 +122,7 @@ fn a_signature_may_be_longer_than_any_of_the_families() {
                     "inputs": {"private_key_pem": pem, "of": "abc"}});
                 let record = answer(&task);
                 if record["outcome"] == "unsupported" {
-                    skips::lacking(&record.to_string());
+                    lacking(&record.to_string());
                     return;
                 }
                 assert_eq!("ok", record["outcome"], "{name} {choice} {call}: {record}");

@@ -1,9 +1,9 @@
 //! `op` as the lab uses it: a process that reads and writes lines.
 
-mod skips;
-
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
+
+use tollbar_testing::lacking;
 
 use serde_json::{Value, json};
 
@@ -161,7 +161,7 @@ fn memory_is_the_operations_own() {
         let mut session = Session::new(&task(change.clone()));
         let ready = session.line()["ready"].take();
         let Some(bytes) = ready["memory_bytes"].as_f64() else {
-            skips::lacking("this kernel does not let a process reset its peak of memory");
+            lacking("this kernel does not let a process reset its peak of memory");
             return;
         };
         assert!((least..=most).contains(&(bytes / MIB)), "{change}: {} MiB", bytes / MIB);

@@ -21,7 +21,7 @@ from tollbar.core import spelling
 from tollbar.core.errors import TollbarError, unknown
 from tollbar.core.patterns import is_like
 from tollbar.core.records import CONTRACT, Outcome
-from tollbar.core.runner import ask, engine
+from tollbar.core.runner import ask, engine, programs
 from tollbar.core.wire import check_depth
 
 OF_EVERY_FAMILY = ("aws-lc", "rustcrypto", "spin")
@@ -172,14 +172,17 @@ def names(providers: Iterable[Provider]) -> Mapping[str, str]:
 
 
 def engine_build() -> str:
-    """Return the identity of the engine: its reported version and profile, and a digest of its program.
+    """Return the identity of the engine: its reported version and profile, and a digest of its programs.
 
     Two builds of one version may have different code or compilers.
     """
     found = open_provider("spin")
     says = "tollbar-engine" if isinstance(found, Broken) else str(found.receipt.get("engine", "tollbar-engine"))
-    with engine().open("rb") as program:
-        return f"{says} {hashlib.file_digest(program, 'sha256').hexdigest()[:16]}"
+    of_all = hashlib.sha256()
+    for path in programs():
+        with path.open("rb") as program:
+            of_all.update(hashlib.file_digest(program, "sha256").digest())
+    return f"{says} {of_all.hexdigest()[:16]}"
 
 
 def _is_pattern(spec: str) -> bool:

@@ -4,7 +4,7 @@ Every runner is a separate process on a separate core, and dies with the lab. Th
 a runner that crashes, hangs or prints rubbish has failed, with a reason.
 """
 
-from tollbar.core.runner.process import engine, start_engine
+from tollbar.core.runner.process import engine, programs, start_engine
 from tollbar.core.runner.session import Session, Stopped, ask
 
-__all__ = ["Session", "Stopped", "ask", "engine", "start_engine"]
+__all__ = ["Session", "Stopped", "ask", "engine", "programs", "start_engine"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -36,6 +37,10 @@ END_POLL_S = 0.001
 # A process outlives SIGKILL only while the kernel works for it.
 KILL_LIMIT_S = 12.0
 
+# The engine's other programs, in the folder of the engine, which becomes one of them for the commands that it has.
+PROGRAMS = ("tollbar-primitives", "tollbar-web", "tollbar-store")
+_NOT_STARTED = re.compile(r"(?:guard|tollbar-engine): cannot start (.+?): (.*)")
+
 
 @cache
 def engine() -> Path:
@@ -53,6 +58,11 @@ def engine() -> Path:
             hint="`make run` builds and installs it",
         )
     return Path(found)
+
+
+def programs() -> list[Path]:
+    """Return the paths of all programs of the engine; the engine itself is the first."""
+    return [engine(), *(engine().with_name(name) for name in PROGRAMS)]
 
 
 def start_engine(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -264,8 +274,9 @@ class Process:
             return how
         # setpriv starts the runners of root's lab below the guard, and words the same error differently.
         last = messages.splitlines()[-1].replace("setpriv: failed to execute ", "guard: cannot start ", 1)
-        if last.startswith(without_engine := f"guard: cannot start {engine()}: "):
-            raise _lost(last.removeprefix(without_engine).partition(" (os error ")[0])
+        lost = _NOT_STARTED.fullmatch(last)
+        if lost and lost[1] in [str(program) for program in programs()]:
+            raise _lost(lost[2].partition(" (os error ")[0])
         return f"{how}: {last}"
 
 
