@@ -21,7 +21,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup develop run test coverage quick fuzz mutants engine-mutants sanitize sbom schemas deny reproducible lint bench results format lock browser servers runtimes packages rivals clean
+.PHONY: help setup develop wheel run test coverage quick fuzz mutants engine-mutants sanitize sbom schemas deny reproducible lint bench results format lock browser servers runtimes packages rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -98,6 +98,12 @@ sanitize: servers ## The engine's unit tests under AddressSanitizer and Undefine
 		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-Zsanitizer=address -Cdebug-assertions=on -Clink-arg=-rdynamic' \
 		CFLAGS_x86_64_unknown_linux_gnu='-fsanitize=address,undefined -fsanitize-undefined-trap-on-error -g1' \
 		cargo test --workspace --release --locked --target $(SANITIZED) --config 'profile.release.strip="none"' --lib
+
+WHEELS ?= dist
+
+# By the same compilers and profile as the engine of `make setup`. Its name has the oldest glibc that it runs with.
+wheel: setup ## A wheel for this architecture, in dist/
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --quiet --release --locked --out $(WHEELS)
 
 schemas: setup ## The JSON Schema of each document, in schemas/
 	$(BIN)/python -m tollbar.decide.schema schemas

@@ -47,6 +47,7 @@ from bench import (
     tune,
     upgrade,
     warm,
+    wheel,
 )
 from bench.figures import Figure, unmeasured
 
@@ -79,6 +80,7 @@ PARTS = {
     "fleet": on_ray.figures,
     "fuzz": fuzz.figures,
     "supply": supply.figures,
+    "wheel": wheel.figures,
 }
 # Pieces of parts that take long.
 PIECES = {

@@ -51,13 +51,13 @@ fn main() {
             println!("tollbar-engine {}", env!("CARGO_PKG_VERSION"));
             0
         }
-        Some(command) if let Some((_, program)) = PROGRAMS.iter().find(|(name, _)| *name == command) => {
-            become_program(program, &arguments)
-        }
-        _ => {
-            eprintln!("{USAGE}");
-            2
-        }
+        other => match PROGRAMS.iter().find(|(name, _)| other == Some(*name)) {
+            Some((_, program)) => become_program(program, &arguments),
+            None => {
+                eprintln!("{USAGE}");
+                2
+            }
+        },
     };
     process::end(status);
 }
