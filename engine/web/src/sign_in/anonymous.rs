@@ -1,6 +1,8 @@
 //! The null case: one request, built once, and one answer.
 
-use super::scheme::{Client, NoSettings, Scheme, Server, Settings, Setup, Verdict, Visit, read_server};
+use super::scheme::{
+    Adversary, Client, NoSettings, Scheme, Server, Settings, Setup, Verdict, Visit, read_server,
+};
 use crate::failure::Failure;
 use crate::http::prebuilt::Prebuilt;
 use crate::http::request::Request;
@@ -45,6 +47,8 @@ impl Client for Anonymous {
         false
     }
 }
+
+impl Adversary for Anonymous {}
 
 struct AnonymousServer;
 

@@ -6,7 +6,8 @@
 
 use super::accounts;
 use super::scheme::{
-    Client, Judgement, NoSettings, Reply, Scheme, Server, Settings, Setup, Verdict, Visit, read_server,
+    Adversary, Client, Judgement, NoSettings, Reply, Scheme, Server, Settings, Setup, Verdict, Visit,
+    read_server,
 };
 use crate::failure::{Failure, Fault};
 use crate::http::prebuilt::Prebuilt;
@@ -83,6 +84,8 @@ impl Client for CertificateClient {
         self.signs_on
     }
 }
+
+impl Adversary for CertificateClient {}
 
 struct CertificateServer(String);
 

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use super::accounts::Accounts;
 use super::negotiate::{header, refused, token};
-use super::scheme::{Client, Judgement, Scheme, Setup, Visit, VisitKind, Wrong};
+use super::scheme::{Adversary, Client, Judgement, Scheme, Setup, Visit, VisitKind, Wrong};
 use crate::failure::{self, Failure, Fault};
 use crate::gssapi::{self, Context, Credentials, Library, Mechanism, Name};
 use crate::http::prebuilt::Prebuilt;
@@ -366,7 +366,9 @@ impl Client for KerberosClient {
     fn library(&self) -> Option<&str> {
         Some(&self.library.version)
     }
+}
 
+impl Adversary for KerberosClient {
     fn do_wrong(&mut self, wrong: &'static str) {
         match wrong {
             REPLAYED => self.repeats = true,

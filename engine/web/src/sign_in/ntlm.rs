@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::accounts::Accounts;
 use super::negotiate::{header, refused, token};
-use super::scheme::{Client, Judgement, Scheme, Setup, Visit, VisitKind, Wrong};
+use super::scheme::{Adversary, Client, Judgement, Scheme, Setup, Visit, VisitKind, Wrong};
 use crate::failure::{Failure, Fault};
 use crate::gssapi::{self, Context, Credentials, Library, Mechanism, Name};
 use crate::http::prebuilt::Prebuilt;
@@ -164,7 +164,9 @@ impl Client for NtlmClient {
     fn library(&self) -> Option<&str> {
         Some(&self.library.version)
     }
+}
 
+impl Adversary for NtlmClient {
     fn do_wrong(&mut self, _wrong: &'static str) {
         self.repeats = true;
     }

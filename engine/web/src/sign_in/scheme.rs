@@ -41,7 +41,7 @@ pub enum Wrong {
     NoCredentials,
     Password,
     User,
-    /// Error that the scheme's client makes on request (`Client::do_wrong`), after an operation that was
+    /// Error that the scheme's client makes on request (`Adversary::do_wrong`), after an operation that was
     /// right.
     Own(&'static str),
 }
@@ -95,7 +95,7 @@ pub enum Judgement {
 }
 
 /// The client half of a scheme: one for all users of a loop.
-pub trait Client {
+pub trait Client: Adversary {
     /// Returns true if it needs the coming operations beforehand (`prepare`).
     fn prepares(&self) -> bool {
         false
@@ -150,7 +150,10 @@ pub trait Client {
     fn library(&self) -> Option<&str> {
         None
     }
+}
 
+/// The errors that a proof has the client half make: a server must refuse each.
+pub trait Adversary {
     /// Returns the reason why a server with this configuration need not refuse an error of the scheme's; None
     /// if it must.
     fn why_not(&self, _wrong: &'static str) -> Option<&'static str> {

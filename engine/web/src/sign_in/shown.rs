@@ -8,7 +8,7 @@ use super::accounts::{Account, Accounts};
 use super::lookup::revoked::Entry;
 use super::negotiate::refused;
 use super::returning::Returning;
-use super::scheme::{Client, Judgement, Setup, Visit, VisitKind, ending};
+use super::scheme::{Adversary, Client, Judgement, Setup, Visit, VisitKind, ending};
 use crate::clock;
 use crate::failure::{self, Failure, Fault};
 use crate::http::prebuilt::Prebuilt;
@@ -340,7 +340,9 @@ impl<I: Issuer> Client for ShownClient<I> {
     fn user(&self, visit: &Visit) -> Option<&str> {
         Some(&self.account(visit).name)
     }
+}
 
+impl<I: Issuer> Adversary for ShownClient<I> {
     fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
         match wrong {
             REVOKED if self.store.is_none() => Some("the store is not one that a proof may change"),

@@ -12,7 +12,7 @@ use crate::http::response::{Expected, Response};
 use crate::load::connector::Connector;
 use crate::load::probe::Probe;
 use crate::sign_in::SignIn;
-use crate::sign_in::scheme::{Client, Judgement, Visit};
+use crate::sign_in::scheme::{Adversary, Client, Judgement, Visit};
 
 /// Number of accounts, of which each operation draws one.
 const ACCOUNTS: u64 = 10;
@@ -67,6 +67,8 @@ impl Client for Challenge {
         Ok(Judgement::Continue)
     }
 }
+
+impl Adversary for Challenge {}
 
 /// Runs a user's operations. Returns the number of right ones, or the first fault, and the number of
 /// connections.

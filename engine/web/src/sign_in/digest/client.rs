@@ -8,7 +8,7 @@ use crate::failure::{self, Failure, Fault};
 use crate::http::prebuilt::{Prebuilt, put_digits};
 use crate::http::response::{Expected, Response};
 use crate::sign_in::accounts::{Account, Accounts};
-use crate::sign_in::scheme::{Client, Judgement, Setup, Visit, VisitKind};
+use crate::sign_in::scheme::{Adversary, Client, Judgement, Setup, Visit, VisitKind};
 
 pub const REPLAYED: &str = "a request that was sent before";
 
@@ -168,7 +168,9 @@ impl Client for DigestClient {
     fn user(&self, visit: &Visit) -> Option<&str> {
         Some(&self.accounts[self.accounts.drawn(visit.unique)].name)
     }
+}
 
+impl Adversary for DigestClient {
     fn do_wrong(&mut self, wrong: &'static str) {
         self.replays = wrong == REPLAYED;
     }

@@ -7,7 +7,7 @@ use crate::failure::{self, Failure, Fault};
 use crate::http::prebuilt::Prebuilt;
 use crate::http::response::{Expected, Response};
 use crate::sign_in::accounts::{Account, Accounts};
-use crate::sign_in::scheme::{Client, Judgement, Setup, Visit, VisitKind, ending};
+use crate::sign_in::scheme::{Adversary, Client, Judgement, Setup, Visit, VisitKind, ending};
 
 pub const FORGED: &str = "a forged cookie";
 pub const ENDED: &str = "a session that was ended";
@@ -225,7 +225,9 @@ impl Client for FormClient {
     fn user(&self, visit: &Visit) -> Option<&str> {
         Some(&self.accounts[self.users[visit.user as usize].account].name)
     }
+}
 
+impl Adversary for FormClient {
     fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
         let is_of_token = [FORGED_LOGIN, ANOTHER_TOKEN, UNSIGNED_TOKEN].contains(&wrong);
         (is_of_token && self.ask.is_none()).then_some("this server's form has no token")

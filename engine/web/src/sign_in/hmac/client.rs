@@ -10,7 +10,7 @@ use crate::failure::{Failure, Fault};
 use crate::http::prebuilt::{Prebuilt, put_digits};
 use crate::http::response::Expected;
 use crate::sign_in::accounts::{Account, Accounts};
-use crate::sign_in::scheme::{Client, NoSettings, Setup, Visit};
+use crate::sign_in::scheme::{Adversary, Client, NoSettings, Setup, Visit};
 
 pub const ANOTHER_PATH: &str = "a request whose path was changed";
 pub const OLD: &str = "a request that was signed too long ago";
@@ -121,7 +121,9 @@ impl Client for HmacClient {
     fn user(&self, visit: &Visit) -> Option<&str> {
         Some(&self.accounts[self.accounts.drawn(visit.unique)].name)
     }
+}
 
+impl Adversary for HmacClient {
     fn do_wrong(&mut self, wrong: &'static str) {
         self.wrong = Some(wrong);
     }

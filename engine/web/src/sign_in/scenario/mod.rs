@@ -17,7 +17,7 @@ use self::quote::masked;
 use self::source::Source;
 use self::task::{Settings, Step};
 use self::template::{Encoding, Scope};
-use super::scheme::{Client, Judgement, Scheme, Setup, Visit};
+use super::scheme::{Adversary, Client, Judgement, Scheme, Setup, Visit};
 use crate::failure::{self, Failure, Fault};
 use crate::http::response::{Expected, Response};
 use crate::random::Sequence;
@@ -245,6 +245,8 @@ impl Client for ScenarioClient {
         self.authoriser.library()
     }
 }
+
+impl Adversary for ScenarioClient {}
 
 #[cfg(test)]
 mod tests;
