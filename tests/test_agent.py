@@ -148,4 +148,4 @@ def test_an_agent_never_listens_on_all_addresses() -> None:
     told = json.dumps({"listen": "0.0.0.0:0", "token": "00" * 32}) + "\n"
     said = subprocess.run([str(engine()), "account"], input=told, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (1, "") == (said.returncode, said.stdout)
-    assert "an agent listens on one address, and not on all" in said.stderr
+    assert "an agent must listen on one address, not on all" in said.stderr

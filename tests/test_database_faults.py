@@ -327,7 +327,7 @@ def no_control_file(libraries: Path, extensions: Path) -> None:
     (extensions / "pgcrypto.control").unlink()
 
 
-INSTALL = "; to have it: apt-get install postgresql-contrib$"
+INSTALL = "; to install it: apt-get install postgresql-contrib$"
 LACKING = [
     Lacking(
         "extension",

@@ -293,7 +293,7 @@ def test_right_users_are_let_in_and_all_others_refused(
     ("settings", "words"),
     [
         ({"delegate": True}, "the user's ticket was not forwarded"),
-        ({**FORWARDED, "delegate": False}, "the user's ticket was forwarded to an account that was not to have it"),
+        ({**FORWARDED, "delegate": False}, "the user's ticket was forwarded to an account without delegation"),
     ],
 )
 def test_a_ticket_is_forwarded_to_whom_the_directory_trusts(site: Site, settings: dict[str, Any], words: str) -> None:

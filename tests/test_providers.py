@@ -205,8 +205,8 @@ def test_a_good_task_is_measured() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("rubbish", "not a line of the runner contract"),
-        ("{}", "not a line of the runner contract"),
+        ("rubbish", "not of the runner contract"),
+        ("{}", "not of the runner contract"),
         (advance(0, 0), "cannot advance"),
         (advance(-1, 1), "cannot advance"),
         (advance(1e9, 1), "cannot advance"),

@@ -181,7 +181,7 @@ fn what_is_no_task_is_refused_in_words() {
         (task(json!({"duration_s": 0.1})), "unknown field `duration_s`"),
         (
             task(json!({"setting": {"bytes": 64, "colour": "blue"}})),
-            "the setting `colour` means nothing to `hash`",
+            "the setting `colour` does not apply to `hash`",
         ),
         (task(json!({"choice": "none", "setting": {"key": "kept"}})), "the setting `key` means nothing"),
         (json!([]), "does not say its `contract`"),

@@ -54,7 +54,7 @@ fn place(slot: usize, name: &'static str, function: *mut ()) {
     FUNCTIONS[slot].store(function, Ordering::Relaxed);
     let mut names = NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let other = names.insert(slot, name);
-    assert!(other.is_none_or(|other| other == name), "{name} and {other:?} have one place");
+    assert!(other.is_none_or(|other| other == name), "{name} and {other:?} have the same place");
 }
 
 macro_rules! functions {

@@ -101,7 +101,7 @@ impl Task {
         match self.setting.get(name) {
             None => Ok(default),
             Some(Value::Word(word)) => Ok(word),
-            Some(Value::Number(_)) => Err(Failure::Failed(format!("the setting `{name}` is a word"))),
+            Some(Value::Number(_)) => Err(Failure::Failed(format!("the setting `{name}` must be a word"))),
         }
     }
 
@@ -110,7 +110,9 @@ impl Task {
         match self.setting.get(name) {
             None => Ok(default),
             Some(Value::Number(number)) => Ok(*number),
-            Some(Value::Word(_)) => Err(Failure::Failed(format!("the setting `{name}` is a whole number"))),
+            Some(Value::Word(_)) => {
+                Err(Failure::Failed(format!("the setting `{name}` must be a whole number")))
+            }
         }
     }
 
@@ -139,7 +141,7 @@ impl Task {
         match self.number("bytes", default)? {
             bytes if bytes <= MOST => Ok(bytes as usize),
             bytes => {
-                Err(Failure::Failed(format!("{bytes} bytes are more than the {MOST} this engine holds")))
+                Err(Failure::Failed(format!("{bytes} bytes are too many; this engine takes at most {MOST}")))
             }
         }
     }
@@ -160,7 +162,7 @@ impl Task {
         match self.setting.values.keys().find(|name| !read.contains(*name)) {
             None => Ok(()),
             Some(name) => Err(Failure::Failed(format!(
-                "the setting `{name}` means nothing to `{}` of `{}` ({})",
+                "the setting `{name}` does not apply to `{}` of `{}` ({})",
                 self.op, self.choice, self.family
             ))),
         }

@@ -62,18 +62,14 @@ impl<Input: BufRead> Lines<Input> {
         if !self.read("the task")? {
             return Err("the task is missing: standard input is empty".to_owned());
         }
-        let unknown = |error: serde_json::Error| {
-            format!("the task is not one this engine understands: {}", on_one_line(error))
-        };
+        let unknown = |error: serde_json::Error| format!("the task is not valid: {}", on_one_line(error));
         let mut task: Value = serde_json::from_str(&self.line).map_err(unknown)?;
         match task.as_object_mut().and_then(|fields| fields.remove("contract")) {
             Some(contract) if contract == VERSION => serde_json::from_value(task).map_err(unknown),
             Some(other) => {
-                Err(format!("the task is of contract {other}, and this engine speaks contract {VERSION}"))
+                Err(format!("the task is of contract {other}; this engine supports contract {VERSION}"))
             }
-            None => Err(format!(
-                "the task does not say its `contract`, and this engine speaks contract {VERSION}"
-            )),
+            None => Err(format!("the task needs a `contract`; this engine supports contract {VERSION}")),
         }
     }
 
@@ -84,7 +80,7 @@ impl<Input: BufRead> Lines<Input> {
             return Ok(None);
         }
         let command: Command = serde_json::from_str(&self.line)
-            .map_err(|error| format!("not a line of the runner contract: {}", on_one_line(error)))?;
+            .map_err(|error| format!("the line is not of the runner contract: {}", on_one_line(error)))?;
         let Command { advance: Advance { seconds, operations }, slice_seconds } = command;
         if !(0.0..=MOST_SECONDS).contains(&seconds) || (seconds == 0.0 && operations == 0) {
             return Err(format!("cannot advance {seconds} seconds and {operations} operations"));
@@ -137,7 +133,9 @@ pub fn engine_receipt() -> String {
 /// Fails in a debug build, which measures nothing.
 pub fn optimised(debug: bool) -> Result<(), Failure> {
     match debug {
-        true => Err(Failure::Failed("this engine is a debug build, and measures nothing".to_owned())),
+        true => Err(Failure::Failed(
+            "this engine is a debug build, which cannot measure; build it with --release".to_owned(),
+        )),
         false => Ok(()),
     }
 }
@@ -166,7 +164,9 @@ enum Line<Observed> {
 }
 
 fn tell(line: &impl Serialize) -> Result<(), Failure> {
-    say(line).then_some(()).ok_or_else(|| Failure::Failed("nothing reads what this runner says".to_owned()))
+    say(line)
+        .then_some(())
+        .ok_or_else(|| Failure::Failed("nobody reads the output of this runner".to_owned()))
 }
 
 #[cfg(test)]

@@ -73,11 +73,15 @@ impl Team {
         prepare: impl Fn(&Task) -> Prepared + Copy + Send + 'static,
     ) -> Result<Team, Failure> {
         if !(1..=MOST_THREADS).contains(&threads) {
-            return Err(Failure::Failed(format!("`threads` is {threads}: from 1 to {MOST_THREADS}")));
+            return Err(Failure::Failed(format!(
+                "`threads` is {threads}; it must be from 1 to {MOST_THREADS}"
+            )));
         }
         if !task.cores.is_empty() && task.cores.len() != threads {
             let cores = task.cores.len();
-            return Err(Failure::Failed(format!("`cores` names {cores} for {threads} threads")));
+            return Err(Failure::Failed(format!(
+                "`cores` names {cores} cores for {threads} threads; it must name one for each"
+            )));
         }
         let meetings = Arc::new((Meeting::of(threads), Meeting::of(threads)));
         let (said, answers) = channel();
@@ -212,7 +216,7 @@ pub fn keep_on(core: Option<usize>) -> Result<(), Failure> {
     }
     set.set(core);
     let kept = sched_setaffinity(None, &set);
-    kept.map_err(|error| Failure::Failed(format!("a thread cannot be kept on core {core}: {error}")))
+    kept.map_err(|error| Failure::Failed(format!("a thread cannot be pinned to core {core}: {error}")))
 }
 
 /// Turns a panic of a thread into a failure, which the others learn of.

@@ -61,7 +61,7 @@ fn configured(input: &mut impl BufRead) -> Result<(TcpListener, Vec<u8>), String
     input.take(MOST_LINE_BYTES).read_line(&mut line).map_err(|error| error.to_string())?;
     let told: Configuration = serde_json::from_str(&line).map_err(|error| error.to_string())?;
     if told.listen.ip().is_unspecified() {
-        return Err(format!("{}: an agent listens on one address, and not on all", told.listen));
+        return Err(format!("{}: an agent must listen on one address, not on all", told.listen));
     }
     let token = token(&told.token)?;
     let listener =
@@ -117,7 +117,7 @@ fn hear_proof(stream: &mut BufReader<TcpStream>, by: Instant) -> Result<Proof, S
     while line.last() != Some(&b'\n') {
         let left = by.saturating_duration_since(Instant::now());
         if left.is_zero() || line.len() == MOST_PROOF_BYTES {
-            return Err("no proof in time".to_owned());
+            return Err("no proof of the token came in time".to_owned());
         }
         stream.get_ref().set_read_timeout(Some(left)).map_err(|error| error.to_string())?;
         let mut byte = [0];
@@ -138,7 +138,9 @@ fn answered(asked: Asked, accounts: &mut Option<Accounts>, opening: &mut Option<
             Err(reason) => fault(reason),
         };
     }
-    let Some(accounts) = accounts else { return fault("no accounts were opened".to_owned()) };
+    let Some(accounts) = accounts else {
+        return fault("no accounts were opened before this request".to_owned());
+    };
     let mut answer = Answer::default();
     match asked {
         Asked::Ping | Asked::Open(_) => return answer,
@@ -148,12 +150,16 @@ fn answered(asked: Asked, accounts: &mut Option<Accounts>, opening: &mut Option<
             *opening = Some(begun);
         }
         Asked::Start => {
-            let Some(begun) = opening else { return fault("no bill was begun".to_owned()) };
+            let Some(begun) = opening else {
+                return fault("no account was begun before this request".to_owned());
+            };
             accounts.start(begun);
             answer.unsettled = !begun.settled;
         }
         Asked::Bill => {
-            let Some(begun) = opening.take() else { return fault("no bill was begun".to_owned()) };
+            let Some(begun) = opening.take() else {
+                return fault("no account was begun before this request".to_owned());
+            };
             let bill = accounts.bill(&begun);
             (answer.components, answer.ticks, answer.unsettled) =
                 (bill.components, bill.ticks, bill.unsettled);
@@ -290,7 +296,7 @@ mod tests {
     fn what_was_not_opened_or_begun_is_not_billed() {
         let (mut accounts, mut opening) = (None, None);
         let mut fault = |asked: Asked| answered(asked, &mut accounts, &mut opening).fault;
-        let none_opened = Some("no accounts were opened".to_owned());
+        let none_opened = Some("no accounts were opened before this request".to_owned());
         for asked in [Asked::Ping, Asked::Begin, Asked::Bill, Asked::Read, Asked::Close] {
             assert_eq!(none_opened, fault(asked));
         }
@@ -302,9 +308,9 @@ mod tests {
         let here = BTreeMap::from([("web".to_owned(), std::process::id() as i32)]);
         assert_eq!(None, fault(Asked::Open(here)));
         assert_eq!(None, fault(Asked::Ping));
-        assert_eq!(Some("no bill was begun".to_owned()), fault(Asked::Bill));
+        assert_eq!(Some("no account was begun before this request".to_owned()), fault(Asked::Bill));
         assert_eq!(None, fault(Asked::Begin));
         assert_eq!(None, fault(Asked::Bill));
-        assert_eq!(Some("no bill was begun".to_owned()), fault(Asked::Bill));
+        assert_eq!(Some("no account was begun before this request".to_owned()), fault(Asked::Bill));
     }
 }

@@ -44,7 +44,7 @@ pub fn main(arguments: &[String]) -> i32 {
         && let Err(error) = pin(&request.cores)
     {
         let cores = request.cores.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-        return refuse(&format!("guard: core {cores} is not to be had, and nothing was started: {error}"));
+        return refuse(&format!("guard: core {cores} cannot be used, so nothing was started: {error}"));
     }
     if let Some(group) = &request.group
         && let Err(error) = groups::enter(group)
@@ -97,16 +97,19 @@ impl<'a> Request<'a> {
                 Some("--tree") => request.tree = true,
                 Some("--core") => {
                     let cores = |cores: &str| cores.split(',').map(|core| core.parse().ok()).collect();
-                    request.cores =
-                        value(words.next(), "--core takes a number, or several with commas", cores)?;
+                    request.cores = value(
+                        words.next(),
+                        "--core must be a number, or several separated by commas, for example 0,1",
+                        cores,
+                    )?;
                 }
                 Some("--group") => {
                     let folder = |folder: &str| Some(PathBuf::from(folder));
-                    request.group = Some(value(words.next(), "--group takes a folder", folder)?);
+                    request.group = Some(value(words.next(), "--group must be a folder", folder)?);
                 }
                 Some("--child-of") => {
                     let pid = |id: &str| Pid::from_raw(id.parse().ok()?);
-                    request.parent = Some(value(words.next(), "--child-of takes a process id", pid)?);
+                    request.parent = Some(value(words.next(), "--child-of must be a process id", pid)?);
                 }
                 Some("--stop") => {
                     let signal = |name: &str| match name {
@@ -115,7 +118,7 @@ impl<'a> Request<'a> {
                         "QUIT" => Some(Signal::QUIT),
                         _ => None,
                     };
-                    request.stop = value(words.next(), "--stop takes TERM, INT or QUIT", signal)?;
+                    request.stop = value(words.next(), "--stop must be TERM, INT or QUIT", signal)?;
                 }
                 _ => return Err(USAGE.to_owned()),
             }
@@ -181,7 +184,7 @@ impl Supervisor {
         let mut tree = Tree { child, status: None, ended: HashSet::new(), started: SystemTime::now() };
         self.wait(&mut tree);
         if !tree.end() {
-            eprintln!("guard: something of {} could not be ended", command[0]);
+            eprintln!("guard: a process of {} could not be ended", command[0]);
             return NOT_ENDED;
         }
         tree.remove_segments();

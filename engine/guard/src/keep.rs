@@ -73,7 +73,7 @@ fn make(directory: &Path) -> io::Result<()> {
 /// to another process after a reboot. The kernel releases the lock when the keeper ends.
 fn write_down(directory: &Path) -> io::Result<fs::File> {
     let own = Stat::read(std::process::id() as i32);
-    let own = own.ok_or_else(|| io::Error::other("/proc/self/stat is not as expected"))?;
+    let own = own.ok_or_else(|| io::Error::other("/proc/self/stat has another format than expected"))?;
     let keeper = serde_json::json!({
         "pid": std::process::id(),
         // The unit is clock ticks since boot.
@@ -130,7 +130,7 @@ fn remove(directory: &Path) -> io::Result<()> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return result.and(Err(io::Error::other("something keeps appearing in it")));
+            return result.and(Err(io::Error::other("another process keeps adding to it")));
         }
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -63,10 +63,7 @@ pub fn mask(task: &Task) -> Result<(), Failure> {
 pub fn open(kinds: &[Kind], name: &ProviderName, cpu: &str) -> Opened {
     // A linked-in library has read the processor's features before `main`, too late for a mask.
     if cpu != "native" && name.kind != LIBCRYPTO.0 {
-        return Err(Failure::Unsupported(format!(
-            "{} cannot be told to leave instruction sets unused",
-            name.kind
-        )));
+        return Err(Failure::Unsupported(format!("{} has no switch for instruction sets", name.kind)));
     }
     let Some((_, open)) = kinds.iter().find(|(kind, _)| *kind == name.kind) else {
         let known: Vec<&str> = kinds.iter().map(|(kind, _)| *kind).collect();
@@ -102,7 +99,7 @@ fn verify(provider: &dyn Provider, task: &Task) -> Result<Done, Failure> {
     let proof = primitive.prove()?;
     if proof.answer.is_none() && task.text("expected_hex").is_some() {
         return Err(Failure::Failed(
-            "the known answer's inputs are not all there, so it was not tried".to_owned(),
+            "an input of the known answer is missing, so it was not tried".to_owned(),
         ));
     }
     Ok(Done { proof: Some(proof), ..Done::default() })
@@ -155,7 +152,7 @@ const FAMILIES: &[(&str, &[&str])] = &[
 fn nothing(task: &Task) -> Prepared {
     let row = FAMILIES.iter().find(|(family, _)| *family == task.family);
     let (_, settings) = row.ok_or_else(|| {
-        Failure::Unsupported(format!("the engine performs nothing of the family {}", task.family))
+        Failure::Unsupported(format!("the engine does not perform the family {}", task.family))
     })?;
     settings.iter().for_each(|name| task.belongs(name));
     let bytes = if settings.contains(&"bytes") { task.bytes(0)? as u64 } else { 0 };

@@ -27,7 +27,7 @@ impl Channel {
             (Some(address), None) => Channel::Tcp(address),
             (Some(address), Some(spec)) => Channel::Tls(address, Box::new(Client::new(spec)?)),
             (None, Some(_)) => {
-                return Err(Failure::Unsupported("a database has TLS over TCP alone".to_owned()));
+                return Err(Failure::Unsupported("TLS of a database needs TCP".to_owned()));
             }
         })
     }

@@ -32,12 +32,12 @@ pub trait Database {
 
     /// Opens the database, reads the row, and closes it, for each id.
     fn open(&mut self, _ids: &[i64]) -> Result<(), Failure> {
-        Err(Failure::Unsupported("only the embedded database is opened by who uses it".to_owned()))
+        Err(Failure::Unsupported("only the embedded database can be opened by its user".to_owned()))
     }
 
     /// Makes a connection after the last one was ended.
     fn connect(&mut self) -> Result<(), Failure> {
-        Err(Failure::Unsupported("its rows are not behind requests".to_owned()))
+        Err(Failure::Unsupported("its rows cannot be read through requests".to_owned()))
     }
 
     /// Ends the connection.
@@ -48,7 +48,7 @@ pub trait Database {
     /// Returns the connections to the table as the database reports them, or for an embedded one the kernel:
     /// the text changes with each new connection. Returns None if there are none.
     fn connections(&mut self) -> Result<Option<String>, Failure> {
-        Err(Failure::Unsupported("its rows are not behind requests".to_owned()))
+        Err(Failure::Unsupported("its rows cannot be read through requests".to_owned()))
     }
 
     /// Performs the work that inserts deferred, so that it can be counted: a checkpoint.
@@ -120,6 +120,6 @@ impl Promise {
 pub fn unanswered(title: &str, limit: Duration) -> Failure {
     let limit_s = limit.as_secs_f64();
     Failure::Failed(format!(
-        "{title}: the server did not answer within {limit_s} s: it stands still, or a statement takes longer than that"
+        "{title}: the server did not answer within {limit_s} s; it hangs, or a statement takes longer"
     ))
 }

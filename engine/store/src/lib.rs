@@ -69,7 +69,7 @@ fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
 fn answer(task: &Task, lines: &mut Lines, known: &mut Option<Receipt>) -> Result<Done, Failure> {
     let Task { task, place } = task;
     if task.mode == Mode::List {
-        return Err(Failure::Unsupported("`tollbar-engine op` says what a provider offers".to_owned()));
+        return Err(Failure::Unsupported("`tollbar-engine op` lists the choices of a provider".to_owned()));
     }
     let place = place.as_ref().ok_or_else(|| Failure::Failed("the task has no `store`".to_owned()))?;
     let settings = Settings::of(task)?;
@@ -103,7 +103,7 @@ pub fn rows(task: &Task) -> Result<Rows, Failure> {
         Access::Read => {}
         Access::Insert if settings.rows_per_commit == 1 => {}
         _ => {
-            let words = "a page reads one row, or inserts one with a commit of its own";
+            let words = "a page must read one row, or insert one with its own commit";
             return Err(Failure::Unsupported(words.to_owned()));
         }
     }
@@ -125,9 +125,7 @@ fn open(
     cards: Cards,
 ) -> Result<(Box<dyn Database>, Receipt), Failure> {
     if task.word("cpu", "native")? != "native" {
-        return Err(Failure::Unsupported(
-            "a database cannot be told to leave instruction sets unused".to_owned(),
-        ));
+        return Err(Failure::Unsupported("a database has no switch for instruction sets".to_owned()));
     }
     let provider = op::open(KINDS, &task.provider, "native")?;
     let receipt = op::receipt(provider.as_ref());
@@ -141,7 +139,7 @@ fn open(
                 };
                 Ok((database, receipt))
             }
-            None => Err(Failure::Unsupported("an embedded database has no users".to_owned())),
+            None => Err(Failure::Unsupported("an embedded database has no users or sign-on".to_owned())),
         };
     }
     let protection = protection::of(&task.choice, &protection::Keys::of(task)?)?;
@@ -167,10 +165,10 @@ fn open(
             ServerKind::Postgresql => postgresql::open(task, server, settings, table)?,
             ServerKind::Mariadb => mariadb::open(task, server, settings, table)?,
         },
-        (kind, None) => return Err(Failure::Failed(format!("{kind} is no embedded database"))),
+        (kind, None) => return Err(Failure::Failed(format!("{kind} is not an embedded database"))),
         (kind, Some(_)) => {
             return Err(Failure::Failed(format!(
-                "a server's rows are encrypted by aws-lc, and not by {kind}"
+                "a server's rows must be encrypted by aws-lc, not by {kind}"
             )));
         }
     };

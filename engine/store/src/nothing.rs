@@ -15,7 +15,7 @@ struct Nothing(Table);
 /// Opens the null choice. Fails for operations other than reads.
 pub fn open(task: &Task, settings: &Settings, table: Table) -> Result<Box<dyn Database>, Failure> {
     if settings.access != Access::Read {
-        let words = format!("`none` of storage is the loop that reads, and not `{}`", task.op);
+        let words = format!("`none` of storage supports only reading, not `{}`", task.op);
         return Err(Failure::Unsupported(words));
     }
     for name in ["cache", "loop", "key", "s2k-mode", "log"] {

@@ -147,7 +147,9 @@ impl Cipher for Rsa {
             Some(pkcs8) => PrivateDecryptingKey::from_pkcs8(pkcs8)
                 .ok()
                 .filter(|key| key.key_size_bytes() == RSA_BYTES)
-                .ok_or_else(|| Failure::Failed("the input `rsa_key_hex` is no RSA-2048 key".to_owned()))?,
+                .ok_or_else(|| {
+                    Failure::Failed("the input `rsa_key_hex` must be an RSA-2048 key".to_owned())
+                })?,
             None => {
                 PrivateDecryptingKey::generate(KeySize::Rsa2048).map_err(|_| failed("making an RSA key"))?
             }
@@ -335,7 +337,10 @@ fn fill_randomly(bytes: &mut [u8]) -> Result<(), Failure> {
 fn given_or_random(name: &str, given: Option<&[u8]>) -> Result<[u8; KEY_BYTES], Failure> {
     given.map_or_else(random, |bytes| {
         bytes.try_into().map_err(|_| {
-            Failure::Failed(format!("the input `{name}_hex` has {KEY_BYTES} bytes, and not {}", bytes.len()))
+            Failure::Failed(format!(
+                "the input `{name}_hex` must have {KEY_BYTES} bytes, not {}",
+                bytes.len()
+            ))
         })
     })
 }
@@ -345,7 +350,7 @@ fn failed(doing: &str) -> Failure {
 }
 
 fn refused() -> Failure {
-    Failure::Failed("a stored value is not what was encrypted for its place".to_owned())
+    Failure::Failed("a stored value is not the one that was encrypted for its place".to_owned())
 }
 
 #[cfg(test)]

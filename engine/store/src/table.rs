@@ -90,7 +90,12 @@ impl Table {
                 opened = protection.open(right.id, stored)?;
                 (opened.0, opened.1, &opened.2)
             }
-            _ => return Err(wrong(right.id, "plain where it is sealed, or sealed where it is plain")),
+            _ => {
+                return Err(wrong(
+                    right.id,
+                    "a plain value is in a sealed column, or a sealed one in a plain column",
+                ));
+            }
         };
         let columns = [
             (number == right.numbers[0], Column::Number),

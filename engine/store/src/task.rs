@@ -108,7 +108,7 @@ impl Server {
         let limit = Duration::try_from_secs_f64(self.answer_limit_s).ok().filter(|limit| !limit.is_zero());
         limit.ok_or_else(|| {
             let given = self.answer_limit_s;
-            Failure::Failed(format!("`store.server.answer_limit_s` is a number of seconds, and not {given}"))
+            Failure::Failed(format!("`store.server.answer_limit_s` must be a number of seconds, not {given}"))
         })
     }
 }
@@ -199,7 +199,7 @@ impl Settings {
 pub fn is_in_server(task: &contract::Task, table: &Table) -> Result<bool, Failure> {
     let in_server = task.one_of("loop", &[("client", false), ("server", true)])?;
     if in_server && table.sealed().is_some() {
-        let words = "what the application encrypts is inserted and read by the application, and not by a loop in the server";
+        let words = "values that the application encrypts cannot be inserted or read by a loop in the server";
         return Err(Failure::Unsupported(words.to_owned()));
     }
     Ok(in_server)
@@ -210,7 +210,7 @@ fn number(task: &contract::Task, name: &str, default: u64) -> Result<u64, Failur
     match task.number(name, default)? {
         rows if (1..=MOST_ROWS).contains(&rows) => Ok(rows),
         rows => {
-            Err(Failure::Failed(format!("the setting `{name}` is from 1 to {MOST_ROWS}, and not {rows}")))
+            Err(Failure::Failed(format!("the setting `{name}` must be from 1 to {MOST_ROWS}, not {rows}")))
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn revocations(pem: &str) -> Result<Vec<CertificateRevocationListDer<'static
     let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem.as_bytes()).collect();
     let lists = lists.map_err(|error| failed(&format!("the revocations cannot be read: {error}")))?;
     // Without a list every certificate would be accepted.
-    if lists.is_empty() { Err(failed("the clients' revocations are no list in PEM")) } else { Ok(lists) }
+    if lists.is_empty() { Err(failed("the clients' revocations must be a list in PEM")) } else { Ok(lists) }
 }
 
 pub fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, Failure> {
@@ -53,7 +53,7 @@ impl Identity {
         chain
             .first()
             .and_then(|leaf| Key::of(leaf))
-            .ok_or_else(|| failed("the certificate holds a key of an unknown kind"))
+            .ok_or_else(|| failed("the certificate has a key of an unknown kind"))
     }
 }
 

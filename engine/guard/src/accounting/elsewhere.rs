@@ -107,9 +107,9 @@ impl Elsewhere {
         let greeting: Greeting = hear(&mut elsewhere.stream).map_err(about)?;
         if greeting.accounts != VERSION {
             let theirs = greeting.accounts;
-            return Err(about(format!("an agent of version {theirs}, where this is {VERSION}")));
+            return Err(about(format!("the agent has version {theirs}; it must have {VERSION}")));
         }
-        let nonce = hex::decode(&greeting.nonce).map_err(|_| about("a nonce that is none".to_owned()))?;
+        let nonce = hex::decode(&greeting.nonce).map_err(|_| about("the nonce is not valid".to_owned()))?;
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &token), &nonce);
         say(&mut elsewhere.stream, &Proof { proof: hex::encode(tag) }).map_err(about)?;
         elsewhere.ask(&Asked::Open(place.components.clone()));
@@ -165,7 +165,7 @@ fn read_token(path: &str) -> Result<Vec<u8>, String> {
     use std::os::unix::fs::PermissionsExt;
     let words = |error: std::io::Error| format!("{path}: {error}");
     if fs::metadata(path).map_err(words)?.permissions().mode() & 0o077 != 0 {
-        return Err(format!("{path}: others can read this token"));
+        return Err(format!("{path}: other users can read this token; only its owner must"));
     }
     token(fs::read_to_string(path).map_err(words)?.trim())
 }
@@ -174,7 +174,7 @@ pub fn token(hexadecimal: &str) -> Result<Vec<u8>, String> {
     hex::decode(hexadecimal)
         .ok()
         .filter(|token| token.len() >= LEAST_TOKEN_BYTES)
-        .ok_or_else(|| format!("a token has {LEAST_TOKEN_BYTES} bytes at least, in hexadecimal"))
+        .ok_or_else(|| format!("a token must have at least {LEAST_TOKEN_BYTES} bytes, in hexadecimal"))
 }
 
 pub fn say<Line: Serialize>(stream: &mut BufReader<TcpStream>, line: &Line) -> Result<(), String> {

@@ -109,7 +109,7 @@ impl MemoryFile {
 }
 
 fn failed(error: &io::Error) -> Failure {
-    Failure::Failed(format!("the file that is hashed: {error}"))
+    Failure::Failed(format!("the file to hash cannot be used: {error}"))
 }
 
 struct OfFile<F> {

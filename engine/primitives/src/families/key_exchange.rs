@@ -225,7 +225,7 @@ impl<K: Kem, A: Agreement> Kem for Hybrid<K, A> {
     }
 
     fn read_expanded(&self, _: &[u8]) -> Result<Self::Private, Failure> {
-        Err(Failure::Failed("a hybrid key is given by a seed and a private key".to_owned()))
+        Err(Failure::Failed("a hybrid key must be given by a seed and a private key".to_owned()))
     }
 
     fn encapsulate(&self, public: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Failure> {

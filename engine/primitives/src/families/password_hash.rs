@@ -26,7 +26,7 @@ pub fn prepare(
         Some(password) => {
             let (salt, bytes) = (task.need_hex("salt")?, task.need_hex("expected")?.len());
             if bytes == 0 {
-                return Err(Failure::Failed("a known answer of no bytes shows nothing".to_owned()));
+                return Err(Failure::Failed("a known answer must have at least one byte".to_owned()));
             }
             Some(Known { password: password.as_bytes().to_vec(), salt, bytes })
         }
@@ -41,7 +41,7 @@ pub fn parameter(task: &Task, name: &str) -> Result<u32, Failure> {
     let number = task.number(name, 0)?;
     match u32::try_from(number) {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err(Failure::Failed(format!("the setting `{name}` is from 1 to 2^32 - 1, not {number}"))),
+        _ => Err(Failure::Failed(format!("the setting `{name}` must be from 1 to 2^32 - 1, not {number}"))),
     }
 }
 
@@ -51,7 +51,7 @@ pub fn kibibytes(task: &Task, name: &str) -> Result<u32, Failure> {
     match u32::try_from(bytes / 1024) {
         Ok(kibibytes) if kibibytes > 0 && bytes % 1024 == 0 => Ok(kibibytes),
         _ => Err(Failure::Failed(format!(
-            "the setting `{name}` is whole KiB, 2^32 - 1 at most, not {bytes} bytes"
+            "the setting `{name}` must be whole KiB, at most 2^32 - 1, not {bytes} bytes"
         ))),
     }
 }
@@ -61,7 +61,7 @@ pub fn log2(task: &Task, name: &str) -> Result<u8, Failure> {
     let number = task.number(name, 0)?;
     match number.is_power_of_two() {
         true => Ok(number.ilog2() as u8),
-        false => Err(Failure::Failed(format!("the setting `{name}` is a power of two, not {number}"))),
+        false => Err(Failure::Failed(format!("the setting `{name}` must be a power of two, not {number}"))),
     }
 }
 
@@ -75,13 +75,15 @@ pub fn affordable(bytes: Option<u64>) -> Result<(), Failure> {
         return Ok(());
     }
     let much = bytes.map_or("more than 2^64".to_owned(), |bytes| bytes.to_string());
-    Err(Failure::Unsupported(format!("a hash takes {much} bytes of memory, and the machine has {machine}")))
+    Err(Failure::Unsupported(format!("a hash needs {much} bytes of memory; the machine has {machine}")))
 }
 
 /// Copies the front of a hash to the output.
 pub fn copy(hash: &[u8], output: &mut [u8]) -> Result<(), Failure> {
     let front = hash.get(..output.len());
-    output.copy_from_slice(front.ok_or_else(|| Failure::Failed("more output than the hash has".to_owned()))?);
+    output.copy_from_slice(
+        front.ok_or_else(|| Failure::Failed("the output is longer than that of the hash".to_owned()))?,
+    );
     Ok(())
 }
 

@@ -83,7 +83,7 @@ impl Known {
     fn answer<S: Scheme>(&self, scheme: &S) -> Result<String, Failure> {
         let public = scheme.read_public(&self.public_key_der)?;
         if !scheme.verify(&public, &self.message, &self.signature)? {
-            return Err(Failure::Failed("the published signature is not accepted".to_owned()));
+            return Err(Failure::Failed("the library refuses the published signature".to_owned()));
         }
         Ok(hex::encode(&self.signature))
     }
@@ -148,7 +148,7 @@ impl<S: Scheme> Primitive for Pair<S> {
         };
         match scheme.verify(public, black_box(message), black_box(signature))? {
             true => Ok(()),
-            false => Err(Failure::Failed("a right signature is refused".to_owned())),
+            false => Err(Failure::Failed("the library refuses a valid signature".to_owned())),
         }
     }
 

@@ -170,7 +170,7 @@ impl Api {
     /// Returns the library's message for its last error, after the attempted operation.
     pub fn words(&self, trying: &str) -> String {
         let Some(words) = self.dialect.last_error() else {
-            return format!("{trying}: this library does not have it, and gives no reason");
+            return format!("{trying}: this library does not support it, and gives no reason");
         };
         // The error is cleared, because a later failure without a message must not get this one.
         self.clear_errors();

@@ -139,7 +139,7 @@ impl Cipher {
             Some(bytes) if bytes.len() == length => Ok(bytes.as_ptr()),
             Some(bytes) => {
                 let given = bytes.len();
-                Err(Failure::Failed(format!("a key or an IV of {given} bytes instead of {length}")))
+                Err(Failure::Failed(format!("the key or IV has {given} bytes; it must have {length}")))
             }
         };
         let (key, iv) = (pointer(key, self.shape.key_bytes)?, pointer(iv, self.shape.iv_bytes)?);
@@ -232,7 +232,7 @@ fn modules_folder(api: &Api) -> String {
     const OPENSSL_INFO_MODULES_DIR: c_int = 1003;
     // SAFETY: every number gives a string that the library owns, or null.
     let folder = api.OPENSSL_info.and_then(|info| unsafe { text(info(OPENSSL_INFO_MODULES_DIR)) });
-    format!("it looks for one in {}", folder.as_deref().unwrap_or("a folder that it does not name"))
+    format!("it searches {}", folder.as_deref().unwrap_or("a folder that it does not name"))
 }
 
 /// Makes the library look for modules in its own folder, because it may have been moved with them after the

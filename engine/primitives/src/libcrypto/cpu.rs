@@ -41,12 +41,12 @@ impl Mask {
             Failure::Failed(format!("no such `cpu`: `{name}` ({})", known.join(", ")))
         })?;
         if mask.words != [0, 0] && !cfg!(target_arch = "x86_64") {
-            return Err(Failure::Unsupported(
-                "masking instruction sets is for x86-64 only, so far".to_owned(),
-            ));
+            return Err(Failure::Unsupported("instruction sets can be masked on x86-64 only".to_owned()));
         }
         if !(mask.present)() {
-            return Err(Failure::Unsupported(format!("this processor is `{name}` already: nothing to mask")));
+            return Err(Failure::Unsupported(format!(
+                "this processor already has no instructions that `{name}` masks"
+            )));
         }
         Ok(mask)
     }
@@ -58,7 +58,7 @@ impl Mask {
             return Ok(());
         }
         if threads() != Some(1) {
-            let words = "instruction sets are masked before the process starts its first thread";
+            let words = "instruction sets must be masked before the process starts its first thread";
             return Err(Failure::Failed(words.to_owned()));
         }
         let value = format!("~{:#x}:~{:#x}", self.words[0], self.words[1]);
@@ -74,7 +74,8 @@ impl Mask {
         }
         let settings = settings.ok_or_else(|| {
             Failure::Unsupported(
-                "this library does not say which instruction sets it uses: no proof of a mask".to_owned(),
+                "this library does not report the instruction sets it uses, so a mask cannot be verified"
+                    .to_owned(),
             )
         })?;
         let words: Vec<u64> = settings

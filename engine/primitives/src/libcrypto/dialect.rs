@@ -212,12 +212,12 @@ impl Dialect {
 }
 
 fn length<L: TryFrom<usize>>(bytes: usize) -> Result<L, Failure> {
-    L::try_from(bytes).map_err(|_| Failure::Failed(format!("{bytes} bytes are more than this library takes")))
+    L::try_from(bytes).map_err(|_| Failure::Failed(format!("{bytes} bytes are too many for this library")))
 }
 
 fn count<N: TryFrom<c_int>>(times: c_int) -> Result<N, Failure> {
     N::try_from(times)
-        .map_err(|_| Failure::Failed(format!("{times} iterations are not for this library to count")))
+        .map_err(|_| Failure::Failed(format!("{times} iterations are too many for this library")))
 }
 
 /// For tests, here and of TLS.

@@ -90,9 +90,10 @@ impl Shares {
     fn peer(&self, share: &[u8]) -> Result<Owned, Failure> {
         match share.len() {
             bytes if bytes == self.share_bytes => keys::peer(self.api, self.kind, &self.like, share),
-            bytes => {
-                Err(Failure::Failed(format!("a share of {bytes} bytes instead of {}", self.share_bytes)))
-            }
+            bytes => Err(Failure::Failed(format!(
+                "the share has {bytes} bytes; it must have {}",
+                self.share_bytes
+            ))),
         }
     }
 }
@@ -200,7 +201,7 @@ impl Shares {
     fn key_of(&self, value: Param) -> Result<Owned, Failure> {
         match self.kind {
             KeyKind::Named(name) => keys::from_data(self.api, name, keys::EVP_PKEY_KEYPAIR, vec![value]),
-            _ => Err(Failure::Failed("such a key is not made of bare values".to_owned())),
+            _ => Err(Failure::Failed("keys of this kind cannot be made from plain numbers".to_owned())),
         }
     }
 }

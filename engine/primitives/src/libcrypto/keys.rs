@@ -171,7 +171,7 @@ pub fn generate(api: &Api, kind: KeyKind, like: Option<&Owned>) -> Result<Owned,
         (KeyKind::Named(name), _) => (name, context_by_name(api, name)),
         (KeyKind::Dsa, Some(like)) => ("DSA", context_of(api, like)),
         (KeyKind::Dsa, None) => {
-            return Err(Failure::Failed("DSA needs a key to take parameters from".to_owned()));
+            return Err(Failure::Failed("DSA needs a key that has the parameters".to_owned()));
         }
     };
     // SAFETY: the library has just made the context for this owner alone.
@@ -292,7 +292,7 @@ pub fn from_private(api: &Api, kind: KeyKind, private: &[u8]) -> Result<Owned, F
             )
         }
         KeyKind::Rsa { .. } | KeyKind::Dsa => {
-            Err(Failure::Failed("such a key is more than one number".to_owned()))
+            Err(Failure::Failed("a key of this kind has more than one number".to_owned()))
         }
     }
 }

@@ -50,10 +50,12 @@ pub fn open(path: Option<&str>, cpu: &str) -> Result<Libcrypto, Failure> {
     let mask = cpu::Mask::named(cpu)?;
     let api = match path {
         Some(path) => Api::open(path)?,
-        None => SYSTEM_NAMES
-            .iter()
-            .find_map(|name| Api::open(name).ok())
-            .ok_or_else(|| Failure::Unsupported(format!("none of {} is here", SYSTEM_NAMES.join(", "))))?,
+        None => SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()).ok_or_else(|| {
+            Failure::Unsupported(format!(
+                "no libcrypto is installed; it must be one of {}",
+                SYSTEM_NAMES.join(", ")
+            ))
+        })?,
     };
     let libcrypto = Libcrypto { api };
     mask.prove_in_effect(libcrypto.cpu_settings().as_deref())?;

@@ -357,7 +357,7 @@ impl Route {
                 let needed = api.dialect.rsa_size(key);
                 if needed > length {
                     return Err(Failure::Failed(format!(
-                        "a signature of {needed} bytes and room for {length}"
+                        "the signature has {needed} bytes; there is room for {length}"
                     )));
                 }
                 let mut written: c_uint = 0;
@@ -453,7 +453,7 @@ impl Primitive for RsaApi {
         }
         match verifier.verify(black_box(data), black_box(signature))? {
             true => Ok(()),
-            false => Err(Failure::Failed("a right signature is refused".to_owned())),
+            false => Err(Failure::Failed("the library refuses a valid signature".to_owned())),
         }
     }
 
@@ -470,7 +470,7 @@ impl Primitive for RsaApi {
             (Some(message), Some(expected)) => match verifier.verify(message, expected)? {
                 true => Some(hex::encode(expected)),
                 false => {
-                    return Err(Failure::Failed("the published signature is not accepted".to_owned()));
+                    return Err(Failure::Failed("the library refuses the published signature".to_owned()));
                 }
             },
             _ => None,

@@ -209,7 +209,7 @@ fn every_route_to_an_rsa_key_signs_and_verifies() {
         let mut operation =
             Libcrypto { api }.prepare(&rsa_task("verify", choice, setting, &wrong)).expect(choice);
         let refusal = operation.prove().expect_err("a signature of zeros");
-        assert_eq!(Failure::Failed("the published signature is not accepted".to_owned()), refusal);
+        assert_eq!(Failure::Failed("the library refuses the published signature".to_owned()), refusal);
     }
 }
 

@@ -19,7 +19,7 @@ pub fn sign(algorithm: &str, digest: &str, pkcs8: &[u8], message: &[u8]) -> Resu
         "ecdsa-p256" => with_digest!(digest, H => sign_by(P256::<H>(PhantomData), pkcs8, message)),
         "ecdsa-p384" => with_digest!(digest, H => sign_by(P384::<H>(PhantomData), pkcs8, message)),
         "ecdsa-p521" => with_digest!(digest, H => sign_by(P521::<H>(PhantomData), pkcs8, message)),
-        other => Err(Failure::Failed(format!("{other} is not signed with for another provider"))),
+        other => Err(Failure::Failed(format!("{other} cannot sign for another provider"))),
     }
 }
 

@@ -157,7 +157,7 @@ impl Transport for Rsa {
         let secret = self.private.decrypt_blinded(&mut UnwrapErr(SysRng), Pkcs1v15Encrypt, sealed);
         let secret = secret.map_err(failed("decrypting"))?;
         let opened = opened.get_mut(..secret.len());
-        let opened = opened.ok_or_else(|| Failure::Failed("a secret longer than the key".to_owned()))?;
+        let opened = opened.ok_or_else(|| Failure::Failed("the secret is longer than the key".to_owned()))?;
         opened.copy_from_slice(&secret);
         Ok(opened)
     }

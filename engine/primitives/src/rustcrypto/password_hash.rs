@@ -47,7 +47,7 @@ const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::BCRYPT, NO_
 fn bcrypt(task: &Task) -> Prepared {
     let cost = parameter(task, "cost")?;
     prepare(task, BCRYPT_BYTES, move |password, salt, output| {
-        let salt = salt.try_into().map_err(failed("the salt is of 16 bytes"))?;
+        let salt = salt.try_into().map_err(failed("the salt must have 16 bytes"))?;
         // The crate returns the hash as text only; the cost of decoding it is negligible compared with
         // bcrypt.
         let text = bcrypt::hash_with_salt_bytes(password, cost, salt).map_err(failed("bcrypt"))?;

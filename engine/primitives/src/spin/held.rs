@@ -37,7 +37,7 @@ impl Held {
         let rows = [("spinning", Waiting::Spinning), ("sleeping", Waiting::Sleeping)];
         let waiting = task.one_of("waiting", &rows)?;
         let free = steps.checked_sub(locked).ok_or_else(|| {
-            Failure::Failed(format!("`locked` is at most `iterations`: {locked} of {steps}"))
+            Failure::Failed(format!("`locked` must be at most `iterations`, not {locked} of {steps}"))
         })?;
         Ok(Box::new(Held { work: Chain::starting_at(START), free, locked, waiting }))
     }

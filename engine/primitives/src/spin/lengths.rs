@@ -59,7 +59,9 @@ const MOST: u64 = 1 << 20;
 fn setting(task: &Task, name: &str, default: u64) -> Result<u64, Failure> {
     match task.number(name, default)? {
         number if number <= MOST => Ok(number),
-        number => Err(Failure::Failed(format!("the setting `{name}` is {number}: at most {MOST}"))),
+        number => {
+            Err(Failure::Failed(format!("the setting `{name}` is {number}; it must be at most {MOST}")))
+        }
     }
 }
 
@@ -131,7 +133,7 @@ impl Drawn {
         let others: u64 = sizes.iter().sum();
         let last = (mean * count).checked_sub(others).filter(|last| *last >= quantile(least, count, 0));
         sizes.push(last.ok_or_else(|| {
-            Failure::Failed(format!("`least` of {least} is too much for a mean `iterations` of {mean}"))
+            Failure::Failed(format!("`least` of {least} is too large for a mean `iterations` of {mean}"))
         })?);
         Ok(Drawn { sizes, random })
     }

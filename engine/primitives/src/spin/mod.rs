@@ -57,7 +57,7 @@ impl Provider for Spin {
 
     fn prepare(&self, task: &Task) -> Prepared {
         if task.family != "spin" {
-            return Err(Failure::Unsupported(format!("spin performs nothing of the family {}", task.family)));
+            return Err(Failure::Unsupported(format!("spin does not perform the family {}", task.family)));
         }
         let prepare = task.operation::<fn(&Task) -> Prepared>(&[("spin", spin), ("probe", probe)])?;
         prepare(task)

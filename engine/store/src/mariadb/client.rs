@@ -159,7 +159,9 @@ impl Client {
                 Some((&END, asked)) => {
                     let (name, nonce) = text_and_rest(asked)?;
                     if name != login.plugin.name() {
-                        return Err(broken(format!("it asks for a proof by {name}: none is given")));
+                        return Err(broken(format!(
+                            "it asks for a proof by {name}, which this client does not give"
+                        )));
                     }
                     let nonce = nonce.get(..login.plugin.nonce_bytes());
                     let nonce = nonce.ok_or_else(|| broken("it sent too little to be signed"))?;
@@ -167,7 +169,7 @@ impl Client {
                     agreed = name;
                     self.send(&answer)?;
                 }
-                _ => return Err(broken("its answer to a sign-on makes no sense")),
+                _ => return Err(broken("its answer to the sign-on is not valid")),
             }
         }
         Ok(agreed)
@@ -191,7 +193,7 @@ impl Client {
                     Some(&NULL) | None => {}
                     Some(length) if is_row && first.is_none() => {
                         let bytes = packet.get(1..=usize::from(*length));
-                        let bytes = bytes.ok_or_else(|| broken("a row of it makes no sense"))?;
+                        let bytes = bytes.ok_or_else(|| broken("a row that it sent is not valid"))?;
                         first = Some(String::from_utf8_lossy(bytes).into_owned());
                     }
                     Some(_) => {}
@@ -257,7 +259,7 @@ impl Greeting {
                 Ok(Greeting { nonce, capabilities: u32::from_le_bytes([low[0], low[1], high[0], high[1]]) })
             }
             Some((&ERROR, said)) => Err(broken(String::from_utf8_lossy(words_of(said)))),
-            _ => Err(broken("it does not greet as MariaDB does")),
+            _ => Err(broken("its greeting is not that of MariaDB")),
         }
     }
 }

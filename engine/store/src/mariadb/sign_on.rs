@@ -154,7 +154,7 @@ impl SignsOn for SignOn {
         self.prove_tls(proof)?;
         // The server may request the plugin of another user for an unknown one.
         let unknown = Login { user: UNKNOWN.to_owned(), ..self.login.clone() };
-        refused(proof, "an unknown user", &[DENIED, "none is given"], self.once(&self.channel, &unknown))?;
+        refused(proof, "an unknown user", &[DENIED, "does not give"], self.once(&self.channel, &unknown))?;
         if self.choice == UNIX_SOCKET {
             self.make(USER)?;
             let other = Login { user: USER.to_owned(), ..self.login.clone() };

@@ -101,10 +101,12 @@ impl<'a> Exchange<'a> {
                 Ok(())
             }
             (_, Proof::Nothing) => {
-                let words = "it asks for more than who is at the other end of its socket: let `pg_hba.conf` say `trust` or `peer`";
+                let words = "it asks for a password on its socket; `pg_hba.conf` must have `trust` or `peer`";
                 Err(broken(words))
             }
-            (_, proof) => Err(broken(format!("it asks for another proof than {proof:?}: none is given"))),
+            (_, proof) => Err(broken(format!(
+                "it asks for another proof than {proof:?}, which this client does not give"
+            ))),
         }
     }
 
@@ -112,7 +114,7 @@ impl<'a> Exchange<'a> {
     /// its proof, or did not give its own.
     pub fn end(self) -> Result<SignedOn, Failure> {
         if !self.is_proved {
-            return Err(broken("it was signed on without a proof"));
+            return Err(broken("it accepted the sign-on without a proof"));
         }
         Ok(self.found)
     }
@@ -150,7 +152,7 @@ fn iterations(message: &[u8]) -> Option<u32> {
 /// `SCRAM-SHA-256$ITERATIONS:SALT$STORED_KEY:SERVER_KEY`.
 pub fn verifier(password: &str, iterations: u32, salt: &[u8]) -> Result<String, Failure> {
     let rounds = std::num::NonZeroU32::new(iterations)
-        .ok_or_else(|| Failure::Failed("`scram-iterations` is 1 at least".to_owned()))?;
+        .ok_or_else(|| Failure::Failed("`scram-iterations` must be at least 1".to_owned()))?;
     let mut salted = [0; digest::SHA256_OUTPUT_LEN];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, salt, password.as_bytes(), &mut salted);
     let key = |name: &str| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &salted), name.as_bytes());

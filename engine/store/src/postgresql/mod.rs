@@ -116,7 +116,7 @@ pub fn open(
     if form.is_of_server() {
         client.tell("create extension if not exists pgcrypto").map_err(|failure| match failure {
             Failure::Unsupported(words) => Failure::Unsupported(format!(
-                "not available here: {words}; to have it: apt-get install postgresql-contrib"
+                "not available here: {words}; to install it: apt-get install postgresql-contrib"
             )),
             other => other,
         })?;

@@ -49,7 +49,7 @@ impl Arrays {
 
 /// Returns a string of a row. Fails for a mark that was truncated within a character.
 pub fn text(bytes: &Text) -> Result<&str, Failure> {
-    from_utf8(bytes).map_err(|error| Failure::Failed(format!("a string of a row is no text: {error}")))
+    from_utf8(bytes).map_err(|error| Failure::Failed(format!("a string of a row is not text: {error}")))
 }
 
 /// Writes a row that the application encrypts as a line of `copy`.
@@ -123,7 +123,7 @@ pub fn look(search: &mut Search, table: &mut Table, row: &Answer) -> Result<(), 
 pub fn check_loop(table: &Table, ids: &[i64], row: &Answer) -> Result<(), Failure> {
     let strings: Vec<&str> = column(row, 2)?;
     if strings.len() != ids.len() {
-        return Err(Failure::Failed(format!("{} rows were read, and not {}", strings.len(), ids.len())));
+        return Err(Failure::Failed(format!("{} rows were read instead of {}", strings.len(), ids.len())));
     }
     let (mut numbers, mut codes) = (0_i64, 0_i64);
     for (id, string) in ids.iter().zip(strings) {

@@ -40,7 +40,7 @@ pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
         count if (1..=MOST_ITERATIONS).contains(&count) => count as u32,
         count => {
             let words =
-                format!("the setting `scram-iterations` is from 1 to {MOST_ITERATIONS}, and not {count}");
+                format!("the setting `scram-iterations` must be from 1 to {MOST_ITERATIONS}, not {count}");
             return Err(Failure::Failed(words));
         }
     };

@@ -108,7 +108,7 @@ fn revoke(context: &Context, revocations_pem: &str) -> Result<(), Failure> {
     let api = context.api;
     let lists = api.revocations(revocations_pem)?;
     if lists.is_empty() {
-        return Err(Failure::Failed("the clients' revocations are no list in PEM".to_owned()));
+        return Err(Failure::Failed("the clients' revocations must be a list in PEM".to_owned()));
     }
     // SAFETY: the context is alive, and owns its store, which was checked for the authority.
     let store = unsafe { (api.SSL_CTX_get_cert_store)(context.raw()) };

@@ -81,7 +81,7 @@ fn full_cache() -> Result<Arc<dyn StoresServerSessions>, Failure> {
     let cache = ServerSessionMemoryCache::new(REMEMBERED);
     let mut ids = vec![[0; ID_BYTES]; REMEMBERED];
     let filled = rand::fill(ids.as_flattened_mut());
-    filled.map_err(|_| Failure::Failed("no random bytes are to be had".to_owned()))?;
+    filled.map_err(|_| Failure::Failed("the system gives no random bytes".to_owned()))?;
     for id in ids {
         cache.put(id.to_vec(), vec![0; SESSION_BYTES]);
     }

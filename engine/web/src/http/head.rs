@@ -43,7 +43,7 @@ pub fn parse(bytes: &[u8], to_head: bool) -> Result<Option<Head>, Fault> {
     let length = match parsed {
         Ok(httparse::Status::Complete(length)) if length <= LONGEST_HEAD => length,
         Ok(httparse::Status::Partial) if bytes.len() <= LONGEST_HEAD => return Ok(None),
-        Ok(_) => return Err(not_http(format!("a head of more than {LONGEST_HEAD} bytes"))),
+        Ok(_) => return Err(not_http(format!("the head has more than {LONGEST_HEAD} bytes"))),
         Err(error) => return Err(not_http(format!("{error}, in {}", excerpt(bytes)))),
     };
     let status = answer.code.unwrap_or(0);
@@ -84,7 +84,7 @@ impl Framing {
                     let length = number(header.value);
                     if length.is_none() || framing.length.is_some_and(|before| length != Some(before)) {
                         let value = excerpt(header.value);
-                        return Err(not_http(format!("a Content-Length of {value}")));
+                        return Err(not_http(format!("the Content-Length {value} is not a number of bytes")));
                     }
                     framing.length = length;
                 }
@@ -199,7 +199,7 @@ impl Chunked {
                 let digit = (byte as char).to_digit(16).unwrap_or_default();
                 match self.left.checked_mul(16) {
                     Some(size) => self.left = size + u64::from(digit),
-                    None => return Err(wrong("a chunk larger than any", byte)),
+                    None => return Err(wrong("a chunk is too large", byte)),
                 }
                 Place::Size
             }

@@ -116,15 +116,15 @@ pub fn parse(input: &[u8]) -> Result<Option<Request<'_>>, Refused> {
             understand(method, target, bytes, request.headers, request.version == Some(0)).map(Some)
         }
         Ok(Parsed::Partial) if input.len() < MOST_HEAD_BYTES => Ok(None),
-        Ok(_) => Err(Refused { status: Status::HeadersTooLarge, why: "a head of more than 16 KiB" }),
+        Ok(_) => Err(Refused { status: Status::HeadersTooLarge, why: "the head has more than 16 KiB" }),
         Err(Error::TooManyHeaders) => {
             Err(Refused { status: Status::HeadersTooLarge, why: "more than 64 headers" })
         }
         Err(error) => Err(bad(match error {
-            Error::HeaderName => "a header name that is none",
-            Error::HeaderValue => "a header value that is none",
-            Error::NewLine => "a line that does not end",
-            Error::Token => "a request line that is none",
+            Error::HeaderName => "a header name is not valid",
+            Error::HeaderValue => "a header value is not valid",
+            Error::NewLine => "a line has no end",
+            Error::Token => "the request line is not valid",
             Error::Version => "a version that is neither HTTP/1.0 nor HTTP/1.1",
             _ => "not a request",
         })),
@@ -221,7 +221,7 @@ fn once<'a>(taken: &mut Option<&'a [u8]>, header: &Header<'a>, twice: &'static s
 
 fn length(text: &[u8]) -> Result<Body, Refused> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
-        return Err(bad("a Content-Length that is no number"));
+        return Err(bad("the Content-Length is not a number"));
     }
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     Ok(number.map_or(Body::Endless, Body::Counted))

@@ -63,11 +63,11 @@ impl Connector {
         };
         match (tls.spec.resume, negotiated.resumed) {
             (false, true) => {
-                let words = "a session was resumed by a client that keeps none";
+                let words = "the server resumed a session that this client does not keep";
                 Err(Fault::new(failure::WRONG_PARAMETERS, words))
             }
             (true, false) if must_resume => {
-                let words = "a full handshake, where a session should have been resumed";
+                let words = "the server made a full handshake; it should have resumed the session";
                 Err(Fault::new(failure::NOT_RESUMED, words))
             }
             _ => Ok(Some(negotiated)),

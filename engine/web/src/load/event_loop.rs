@@ -261,7 +261,7 @@ impl EventLoop {
                 // connection has no next request.
                 self.under_way -= u32::from(was_busy);
                 if index >= self.active {
-                    let words = "the server closed a connection that was to be held";
+                    let words = "the server closed a connection that must stay open";
                     self.fault(Fault::new(failure::CLOSED_EARLY, words));
                 }
             }

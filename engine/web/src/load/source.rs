@@ -98,7 +98,7 @@ impl Source {
         let dropped = arrivals.arrive(now);
         if gives_up {
             let dropped = dropped.unwrap_or(0) + arrivals.abandon();
-            let words = "the server fell so far behind that arrivals were never sent";
+            let words = "the server was too slow: some arrivals were never sent";
             return (dropped > 0).then(|| (dropped, words.to_owned()));
         }
         dropped.map(|dropped| (dropped, format!("more than {MOST_WAITING} arrivals wait")))

@@ -167,7 +167,10 @@ impl Load {
     fn check(&self) -> Result<(), String> {
         seconds("load.think_s", self.think_s)?;
         seconds("load.request_limit_s", self.request_limit_s)?;
-        let threads = format!("is {}: 1 to {MOST_THREADS}, and no more than users", self.threads);
+        let threads = format!(
+            "is {}; it must be from 1 to {MOST_THREADS}, and at most the number of users",
+            self.threads
+        );
         let cores = format!("names {} for {} threads", self.cores.len(), self.threads);
         let is_cored = self.cores.is_empty() || self.cores.len() == self.threads as usize;
         let too_many = format!("holds more than {MOST_OF_A_KIND}");
@@ -177,12 +180,12 @@ impl Load {
             && !(self.components.is_empty() && self.elsewhere.is_empty());
         let is_paced = if self.utilisation == 0.0 { is_rate } else { is_share && self.rate_hz == 0.0 };
         let impossible = [
-            (self.request_limit_s < 0.001, "request_limit_s", "is under a millisecond"),
+            (self.request_limit_s < 0.001, "request_limit_s", "must be at least one millisecond"),
             (self.users == 0, "users", "is 0"),
             (!(1..=self.users.min(MOST_THREADS)).contains(&self.threads), "threads", &threads),
             (!is_cored, "cores", &cores),
-            (self.shape == Shape::Open && !is_paced, "rate_hz", "is not a rate that arrivals can come at"),
-            (self.shape == Shape::Closed && self.utilisation != 0.0, "utilisation", "is of an open loop"),
+            (self.shape == Shape::Open && !is_paced, "rate_hz", "must be a positive rate"),
+            (self.shape == Shape::Closed && self.utilisation != 0.0, "utilisation", "needs an open loop"),
             (self.clients.iter().all(|kind| kind.share == 0), "clients", "has no share above 0"),
             (self.clients.len() > MOST_OF_A_KIND, "clients", &too_many),
             (self.request.paths.is_empty(), "request.paths", "is empty"),
@@ -210,16 +213,16 @@ fn check_page(host: &str, page: &Page) -> Result<(), String> {
     for path in &page.paths {
         word("load.request.paths", path)?;
         if !path.starts_with('/') {
-            return Err(format!("`load.request.paths` holds {path:?}, which does not begin with /"));
+            return Err(format!("`load.request.paths` has {path:?}, which must begin with /"));
         }
     }
     for (name, value) in &page.headers {
         word("load.request.headers", name)?;
         if name.contains(':') || value.contains(['\r', '\n', '\0']) {
-            return Err(format!("the header {name:?} cannot be sent as it is"));
+            return Err(format!("the header {name:?} has characters that a header cannot have"));
         }
         if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-            return Err(format!("the header {name:?} is the engine's own to say"));
+            return Err(format!("the header {name:?} cannot be set; the engine sends its own"));
         }
     }
     Ok(())
@@ -228,13 +231,13 @@ fn check_page(host: &str, page: &Page) -> Result<(), String> {
 /// Refuses text that would end a line or a word of the request early.
 fn word(field: &str, text: &str) -> Result<(), String> {
     let is_valid = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
-    if is_valid { Ok(()) } else { Err(format!("`{field}` holds {text:?}, which cannot be sent as it is")) }
+    if is_valid { Ok(()) } else { Err(format!("`{field}` has {text:?}, which cannot be sent in a request")) }
 }
 
 fn seconds(field: &str, value: f64) -> Result<(), String> {
     // A limit of a day: a longer time was meant in another unit.
     let is_valid = (0.0..=86_400.0).contains(&value);
-    if is_valid { Ok(()) } else { Err(format!("`{field}` is {value}, which is not a time in seconds")) }
+    if is_valid { Ok(()) } else { Err(format!("`{field}` is {value}; it must be a time in seconds")) }
 }
 
 #[cfg(test)]

@@ -305,7 +305,7 @@ fn judge(
         let what = if work == Work::Open { "connections" } else { "requests" };
         reasons.push(counts.faults.reason(counts.ended, what));
     } else if kept && counts.reopened > 0 {
-        reasons.push(format!("the server closed {} connections that were to be kept", counts.reopened));
+        reasons.push(format!("the server closed {} connections that must be kept", counts.reopened));
     }
     reasons.extend(there.err());
     let place = if let Work::Timed(_) = work { String::new() } else { format!("while {}: ", work.name()) };
@@ -313,7 +313,7 @@ fn judge(
         return Err(Failure::Failed(reasons.join("; ")).about(&place));
     }
     if counts.ended < least {
-        let reason = format!("only {} of {least} requests were done in time", counts.ended);
+        let reason = format!("only {} of at least {least} requests were done in time", counts.ended);
         return Err(Failure::TimedOut(reason).about(&place));
     }
     Ok(())
@@ -325,7 +325,7 @@ pub fn as_busy_as_asked(asked: f64, found: f64) -> Result<(), Failure> {
         return Ok(());
     }
     let (found, asked) = (100.0 * found, 100.0 * asked);
-    Err(Failure::Failed(format!("its server was to be {asked:.0} % busy, and was {found:.0} % busy")))
+    Err(Failure::Failed(format!("its server must be {asked:.0} % busy, but was {found:.0} % busy")))
 }
 
 /// Returns a kind of client for questions to a server that remembers credentials.

@@ -236,7 +236,7 @@ impl User {
                 Taken::Whole(length) => {
                     let judgement = state.sign_in.judge(&self.visit, &self.response)?;
                     if length < count {
-                        let words = format!("{} bytes more than the answer", count - length);
+                        let words = format!("the server sent {} bytes more than the answer", count - length);
                         return Err(Fault::new(failure::NOT_HTTP, words));
                     }
                     // The answer came before the request was sent completely: the rest would be parsed as the
@@ -276,7 +276,7 @@ impl User {
         match self.connection.read(&mut state.buffer) {
             Ok(None) => Ok(Step::Waiting),
             Ok(Some(count)) if count > 0 => {
-                Err(Fault::new(failure::NOT_HTTP, format!("{count} bytes that no request asked for")))
+                Err(Fault::new(failure::NOT_HTTP, format!("the server sent {count} bytes without a request")))
             }
             _ => {
                 self.close();

@@ -38,7 +38,9 @@ impl Workers {
         drop(report);
         let workers = Workers { plan: Arc::clone(plan), commands, reports };
         // Each loop first reports whether it could be made.
-        workers.gather(u64::MAX)?.ok_or_else(|| Failure::Failed("a loop could not be made".to_owned()))?;
+        workers
+            .gather(u64::MAX)?
+            .ok_or_else(|| Failure::Failed("an event loop could not be made".to_owned()))?;
         Ok(workers)
     }
 
@@ -52,7 +54,7 @@ impl Workers {
         let hung_ns = clock::wall_ns() + phase.longest_ns + 3 * limit_ns + HUNG_NS;
         self.gather(hung_ns)?.ok_or_else(|| {
             let doing = phase.work.name();
-            Failure::TimedOut(format!("the client itself did not come to an end while {doing}"))
+            Failure::TimedOut(format!("the load client did not end: {doing}"))
         })
     }
 

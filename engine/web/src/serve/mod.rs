@@ -50,7 +50,7 @@ pub fn main() -> i32 {
     let listener = match open(config.listen) {
         Ok(listener) => listener,
         Err(error) => {
-            eprintln!("serve: {} is not to be had: {error}", config.listen);
+            eprintln!("serve: {} cannot be used: {error}", config.listen);
             return NO_ADDRESS;
         }
     };
@@ -101,7 +101,7 @@ fn serve(
     let (mut event_loop, address) = Loop::new(listener, is_shared, tls, service)?;
     match say(&Listening { listening: address, tls: library, provider: receipt }) {
         true => event_loop.run(),
-        false => Err(io::Error::other("nothing reads what this server says")),
+        false => Err(io::Error::other("nobody reads the output of this server")),
     }
 }
 
@@ -139,16 +139,16 @@ impl Config {
     pub fn read(text: &str) -> Result<Config, Failure> {
         let config: Config = serde_json::from_str(text).map_err(|error| {
             let why = on_one_line(error);
-            Failure::Failed(format!("the configuration is not one this engine understands: {why}"))
+            Failure::Failed(format!("the configuration is not valid: {why}"))
         })?;
         let rows = config.rows.iter().map(|rows| &rows.task);
         if config.cores.len() > 1 && (config.sign_in.is_some() || config.rows.is_some()) {
-            let words = "a sign-in and a table have one thread here, and `cores` names several";
+            let words = "a sign-in or a table needs one thread; `cores` must name one core";
             return Err(Failure::Unsupported(words.to_owned()));
         }
         match config.operations.iter().chain(rows).find(|task| task.mode != Mode::Measure) {
             Some(task) => Err(Failure::Failed(format!(
-                "a server measures its operations; {} {} asks for something else",
+                "each operation of a server must have the mode `measure`; that of {} {} is another",
                 task.family, task.choice
             ))),
             None => Ok(config),

@@ -77,7 +77,7 @@ impl Operations {
         };
         let path = prepared.path();
         if self.paths().any(|other| other == path) {
-            return Err(Failure::Failed("two operations would answer to this path".to_owned()));
+            return Err(Failure::Failed("two operations have this path; each needs its own".to_owned()));
         }
         self.prepared.push(prepared);
         Ok(())

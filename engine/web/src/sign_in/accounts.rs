@@ -94,14 +94,14 @@ fn parse(text: &str, first: usize, count: usize) -> Result<Vec<Account>, String>
                     Ok(Account { name: name.to_owned(), password: password.to_owned() })
                 }
                 // The message must not contain the line, which may hold a password.
-                _ => Err(format!("line {} is not a name, a tab and a password", number + 1)),
+                _ => Err(format!("line {} must be a name, a tab and a password", number + 1)),
             }
         })
         .collect::<Result<_, _>>()?;
     match accounts.len() {
-        0 => Err("no account is asked for, or none is there".to_owned()),
+        0 => Err("at least one account must be requested and be in the file".to_owned()),
         found if found < count => {
-            Err(format!("{count} from line {} on are asked for; there are {found}", first + 1))
+            Err(format!("{count} from line {} on were requested; the file has {found}", first + 1))
         }
         _ => Ok(accounts),
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_file_that_is_none_is_refused_without_its_passwords() {
         for (text, first, count, expected) in [
-            (TEXT, 0, 4, "4 from line 1 on are asked for; there are 3"),
+            (TEXT, 0, 4, "4 from line 1 on were requested; the file has 3"),
             (TEXT, 3, 1, "none is there"),
             (TEXT, 0, 0, "no account is asked for"),
             ("u1 secret\n", 0, 1, "line 1 is not"),

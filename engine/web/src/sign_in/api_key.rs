@@ -119,14 +119,14 @@ impl Verifier for Looks {
 
 /// Returns true if the stored hash is that of this secret. All methods compare in constant time.
 fn is_secret(pepper: Option<&hmac::Key>, stored: &str, secret: &[u8]) -> Result<bool, String> {
-    let bytes = |text| hex::decode(text).map_err(|_| "a stored hash is no hexadecimal number".to_owned());
+    let bytes = |text| hex::decode(text).map_err(|_| "a stored hash must be a hexadecimal number".to_owned());
     if let Some(text) = stored.strip_prefix(OF_SHA_256) {
         calls::tally("SHA-256");
         return Ok(verify_slices_are_equal(digest(&SHA256, secret).as_ref(), &bytes(text)?).is_ok());
     }
     if let Some(text) = stored.strip_prefix(OF_HMAC) {
         calls::tally("HMAC");
-        let key = pepper.ok_or("a stored hash has a key, and the server none")?;
+        let key = pepper.ok_or("a stored hash needs a pepper, which the server does not have")?;
         return Ok(hmac::verify(key, secret, &bytes(text)?).is_ok());
     }
     password::matches(stored, secret)

@@ -98,7 +98,7 @@ impl Signature {
         let refuse = |why: String| Failure::Failed(format!("the key in {}: {why}", path.display()));
         let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
         if self == Signature::Hs256 && bytes.len() < LEAST_SECRET_BYTES {
-            return Err(refuse(format!("a secret of fewer than {LEAST_SECRET_BYTES} bytes")));
+            return Err(refuse(format!("the secret must have at least {LEAST_SECRET_BYTES} bytes")));
         }
         parse(self, &bytes).map_err(|error| refuse(error.to_string()))
     }
@@ -152,7 +152,7 @@ impl Issuer for TokenIssuer {
 
     fn issue(&self, account: &Account) -> Result<String, String> {
         let mut jti = [0; 16];
-        rand::fill(&mut jti).map_err(|_| "no random bytes are to be had")?;
+        rand::fill(&mut jti).map_err(|_| "the system gives no random bytes")?;
         let mut iat = clock::unix_s();
         match self.wrong {
             Some(EXPIRED) => iat -= 2 * LIFETIME_S,

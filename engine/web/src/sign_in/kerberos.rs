@@ -141,7 +141,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
             Persistence::Session => false,
         };
     if settings.ahead && !has_token_each {
-        let words = "`load.exchange.ahead` means something only where each request has a token of its own";
+        let words = "`load.exchange.ahead` needs a scheme in which each request has its own token";
         return Err(Failure::Failed(words.to_owned()));
     }
     let library = gssapi::open(settings.mechanism, Some(&settings.krb5_config))?;
@@ -260,12 +260,10 @@ impl KerberosClient {
             return Err(refused("the server's token does not prove that it is the one asked for"));
         }
         match (step.has_delegated, self.settings.delegate) {
-            (false, true) => {
-                Err(refused("the user's ticket was not forwarded: is the account trusted for delegation?"))
-            }
-            (true, false) => {
-                Err(refused("the user's ticket was forwarded to an account that was not to have it"))
-            }
+            (false, true) => Err(refused(
+                "the user's ticket was not forwarded; the account must be trusted for delegation",
+            )),
+            (true, false) => Err(refused("the user's ticket was forwarded to an account without delegation")),
             _ => Ok(()),
         }
     }

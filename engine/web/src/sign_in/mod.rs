@@ -163,10 +163,7 @@ impl SignIn {
         };
         let client = (scheme.client)(&setup)?;
         if setup.cache.is_some() && !client.knows_of_a_cache() {
-            return Err(Failure::Failed(format!(
-                "`{PLACE}.cache`: of {} nothing is remembered",
-                scheme.name
-            )));
+            return Err(Failure::Failed(format!("`{PLACE}.cache`: {} has nothing to remember", scheme.name)));
         }
         Ok(SignIn { client, paths: paths.len() })
     }

@@ -13,7 +13,7 @@ use crate::calls;
 /// Returns true if a stored hash is that of a password, or an error if this server does not know its format.
 pub fn matches(stored: &str, password: &[u8]) -> Result<bool, String> {
     calls::tally("password hash");
-    let unknown = || "a stored hash is none of {SHA}, {SSHA}, $2a$, $2b$, $2y$ and $argon2id$".to_owned();
+    let unknown = || "a stored hash must begin with {SHA}, {SSHA}, $2a$, $2b$, $2y$ or $argon2id$".to_owned();
     if let Some(text) = stored.strip_prefix("{SHA}").or_else(|| stored.strip_prefix("{SSHA}")) {
         let bytes = STANDARD.decode(text).map_err(|_| unknown())?;
         let (hash, salt) = bytes.split_at_checked(SHA1_OUTPUT_LEN).ok_or_else(unknown)?;

@@ -55,14 +55,14 @@ impl Returning {
         let between = (100 - hit_percent) * again / hit_percent.max(1) + again;
         if hit_percent > 0 && between + SLACK > entries {
             return refuse(format!(
-                "{users} users who come again need a cache of {} entries at least, and it has {entries}",
+                "{users} returning users need a cache of at least {} entries; it has {entries}",
                 between + SLACK
             ));
         }
         let needed = again + entries + 2 * SLACK;
         if hit_percent < 100 && count < needed {
             return refuse(format!(
-                "a cache of {entries} entries remembers most of {count} accounts: take {needed} at least"
+                "a cache of {entries} entries holds most of {count} accounts; at least {needed} accounts are needed"
             ));
         }
         let mut others: Vec<usize> = (users.min(count as usize)..count as usize).collect();
@@ -176,10 +176,11 @@ mod tests {
         for (hit_percent, least, count) in [(90, 1_026, 3_076), (1, 1_224, 3_274), (50, 1_028, 3_078)] {
             assert_eq!(Ok(()), made(hit_percent, least, count), "{hit_percent} %");
             let too_small = made(hit_percent, least - 1, count).expect_err("too small");
-            assert!(too_small.ends_with(&format!("{least} entries at least, and it has {}", least - 1)));
+            assert!(too_small.ends_with(&format!("at least {least} entries; it has {}", least - 1)));
             let too_few = made(hit_percent, least, count - 1).expect_err("too few");
             assert!(
-                too_few.ends_with(&format!("of {} accounts: take {count} at least", count - 1)),
+                too_few
+                    .ends_with(&format!("of {} accounts; at least {count} accounts are needed", count - 1)),
                 "{too_few}"
             );
         }

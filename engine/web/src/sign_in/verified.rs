@@ -96,7 +96,7 @@ struct Remembering<V> {
 impl<V> Remembering<V> {
     /// Makes a cache in its long-term state: full, with credentials that no client uses any more.
     fn new(verifier: V, CacheSpec { time_to_live_s, entries }: CacheSpec) -> Result<Self, Failure> {
-        let no_random = |_| Failure::Failed("no random bytes are to be had".to_owned());
+        let no_random = |_| Failure::Failed("the system gives no random bytes".to_owned());
         let mut key: Kept = [0; 32];
         rand::fill(&mut key).map_err(no_random)?;
         let known = Cache::builder()

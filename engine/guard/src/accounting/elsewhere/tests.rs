@@ -220,6 +220,9 @@ fn a_token_is_long_enough_hexadecimal_and_the_owners_alone() {
     std::fs::write(&file.0, format!("{hexadecimal}\n")).expect("a file");
     assert_eq!(Ok(bytes), read_token(&file.0));
     std::fs::set_permissions(&file.0, std::fs::Permissions::from_mode(0o640)).expect("a mode");
-    assert_eq!(Err(format!("{}: others can read this token", file.0)), read_token(&file.0));
+    assert_eq!(
+        Err(format!("{}: other users can read this token; only its owner must", file.0)),
+        read_token(&file.0)
+    );
     assert!(read_token("/no/token").is_err());
 }

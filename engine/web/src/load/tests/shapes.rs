@@ -153,7 +153,7 @@ fn kept_connections_that_a_component_closed() {
     let change = json!({"think_s": 0.1, "users": 2, "components": {"web": std::process::id()}});
     let stop = advanced(&load(server.address, change), 0.5, 1).expect_err("a server that closes");
     let reason = stop.into_words();
-    assert!(reason.contains("connections that were to be kept"), "{reason}");
+    assert!(reason.contains("connections that must be kept"), "{reason}");
 }
 
 /// A server may declare an answer to be a connection's last.

@@ -113,7 +113,7 @@ fn what_cannot_be_done_is_refused_in_words() {
         ("failed", "not one this engine understands", String::new()),
         ("failed", "unknown field `port`", json!({"listen": "127.0.0.1:0", "port": 1}).to_string()),
         ("failed", "socket address", json!({"listen": "localhost"}).to_string()),
-        ("failed", "asks for something else", with("mode", json!("verify"))),
+        ("failed", "must have the mode `measure`", with("mode", json!("verify"))),
         ("failed", "no such provider: `abacus`", with("provider", json!({"kind": "abacus"}))),
         (
             "failed",
@@ -125,7 +125,7 @@ fn what_cannot_be_done_is_refused_in_words() {
         ("failed", "whole number", with("setting", json!({"bytes": "many"}))),
         (
             "failed",
-            "two operations would answer to this path",
+            "two operations have this path; each needs its own",
             json!({"listen": "127.0.0.1:0", "operations": [digest, digest]}).to_string(),
         ),
     ];

@@ -88,7 +88,8 @@ impl DigestServer {
         }
         let (stored, is_user) = self.store.find_any(name)?;
         let hash = stored.strip_prefix(REALM).and_then(|rest| rest.strip_prefix(':'));
-        let hash = hash.ok_or_else(|| format!("what is stored of {name} is not {REALM}: and a hash"))?;
+        let hash =
+            hash.ok_or_else(|| format!("the stored password of {name} must be {REALM}: and a hash"))?;
         let method = match request.method {
             Method::Head => "HEAD",
             _ => "GET",
@@ -141,7 +142,7 @@ impl Nonces {
         let mut nonces = Nonces::new(lifetime_ns);
         let mut randoms = vec![[0; 12]; MOST_NONCES];
         let filled = aws_lc_rs::rand::fill(randoms.as_flattened_mut());
-        filled.map_err(|_| Failure::Failed("no random bytes are to be had".to_owned()))?;
+        filled.map_err(|_| Failure::Failed("the system gives no random bytes".to_owned()))?;
         let old = |random| Nonce { random, issued_ns: 0, count: u32::MAX };
         nonces.issued = randoms.into_iter().map(old).collect();
         Ok(nonces)
@@ -149,7 +150,7 @@ impl Nonces {
 
     pub fn issue(&mut self, now_ns: u64) -> Result<String, String> {
         let mut random = [0; 12];
-        aws_lc_rs::rand::fill(&mut random).map_err(|_| "no random bytes are to be had".to_owned())?;
+        aws_lc_rs::rand::fill(&mut random).map_err(|_| "the system gives no random bytes".to_owned())?;
         let place = self.next;
         self.next = (place + 1) % MOST_NONCES;
         let nonce = Nonce { random, issued_ns: now_ns, count: 0 };

@@ -40,7 +40,7 @@ impl Sealed {
     pub fn new() -> Result<Sealed, Failure> {
         let mut key = [0; 32];
         let made = rand::fill(&mut key).and_then(|()| RandomizedNonceKey::new(&AES_256_GCM, &key));
-        made.map(Sealed).map_err(|_| Failure::Failed("no key for tickets is to be had".to_owned()))
+        made.map(Sealed).map_err(|_| Failure::Failed("a key for tickets cannot be made".to_owned()))
     }
 }
 

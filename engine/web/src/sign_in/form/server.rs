@@ -141,13 +141,13 @@ impl Tokens {
     pub fn new() -> Result<Tokens, Failure> {
         let mut key = [0; 32];
         let made = rand::fill(&mut key).map(|()| Tokens(hmac::Key::new(hmac::HMAC_SHA256, &key)));
-        made.map_err(|_| Failure::Failed("no key for forms is to be had".to_owned()))
+        made.map_err(|_| Failure::Failed("a key for forms cannot be made".to_owned()))
     }
 
     pub fn issue(&self, now_s: u64) -> Result<String, String> {
         let mut signed = [0; SIGNED_BYTES];
         signed[..8].copy_from_slice(&now_s.to_be_bytes());
-        rand::fill(&mut signed[8..]).map_err(|_| "no random bytes are to be had".to_owned())?;
+        rand::fill(&mut signed[8..]).map_err(|_| "the system gives no random bytes".to_owned())?;
         calls::tally("HMAC");
         Ok(URL_SAFE_NO_PAD.encode([signed.as_slice(), hmac::sign(&self.0, &signed).as_ref()].concat()))
     }

@@ -44,10 +44,12 @@ pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     let NoSettings {} = setup.settings()?;
     let site = setup.site;
     if site.page.body.is_some() {
-        return Err(Failure::Failed("`load.request.body`: hmac signs requests without one".to_owned()));
+        return Err(Failure::Failed(
+            "`load.request.body` cannot be set; hmac signs requests without a body".to_owned(),
+        ));
     }
     let mut random = [0; 8];
-    rand::fill(&mut random).map_err(|_| Failure::Failed("no random bytes are to be had".to_owned()))?;
+    rand::fill(&mut random).map_err(|_| Failure::Failed("the system gives no random bytes".to_owned()))?;
     let mut digits = [0; 16];
     put_digits(u64::from_be_bytes(random), &mut digits);
     let accounts = setup.accounts()?;

@@ -105,7 +105,7 @@ impl Seen {
         let some = || -> Result<HashSet<[u8; 16]>, Failure> {
             let mut bytes = vec![[0; 16]; (BEFORE_HZ * (FRESH_S + AHEAD_S)) as usize];
             let filled = rand::fill(bytes.as_flattened_mut());
-            filled.map_err(|_| Failure::Failed("no random bytes are to be had".to_owned()))?;
+            filled.map_err(|_| Failure::Failed("the system gives no random bytes".to_owned()))?;
             Ok(bytes.into_iter().collect())
         };
         Ok(Seen { now: some()?, before: some()?, turned_s: now_s })

@@ -69,7 +69,7 @@ impl Lookup for Held {
             self.purged_s = now_s;
         }
         let mut secret = [0; SECRET_BYTES];
-        rand::fill(&mut secret).map_err(|_| "no random bytes are to be had".to_owned())?;
+        rand::fill(&mut secret).map_err(|_| "the system gives no random bytes".to_owned())?;
         let text = URL_SAFE_NO_PAD.encode(secret);
         self.database.change(INSERT, (hash(text.as_bytes()), name, expires_s as i64))?;
         Ok(text)

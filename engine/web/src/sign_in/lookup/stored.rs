@@ -51,7 +51,7 @@ impl Store {
                     let first = "SELECT hash FROM accounts LIMIT 1";
                     let any = database.0.query_row(first, (), |row| row.get(0)).optional();
                     let any: Option<String> = any.map_err(|error| error.to_string())?;
-                    Ok((Kept::Sql(database), any.ok_or("a database in which no account is")?))
+                    Ok((Kept::Sql(database), any.ok_or("a database without accounts")?))
                 });
                 let (kept, any) = opened.map_err(|why| Failure::Failed(format!("the accounts in {why}")))?;
                 Ok(Store { kept, any })
@@ -91,10 +91,10 @@ fn parse(text: &str) -> Result<HashMap<String, String>, String> {
             Some((name, hash)) if is_name(name.as_bytes()) && !hash.is_empty() => {
                 stored.insert(name.to_owned(), hash.to_owned());
             }
-            _ => return Err(format!("line {} is not a name, a colon and what is stored", number + 1)),
+            _ => return Err(format!("line {} must be a name, a colon and the stored password", number + 1)),
         }
     }
-    if stored.is_empty() { Err("no account is there".to_owned()) } else { Ok(stored) }
+    if stored.is_empty() { Err("the file has no account".to_owned()) } else { Ok(stored) }
 }
 
 #[cfg(test)]
@@ -106,11 +106,11 @@ mod tests {
         let stored = parse("u1:a:b\nu2:c\n").expect("two accounts");
         assert_eq!(("a:b", "c", 2), (stored["u1"].as_str(), stored["u2"].as_str(), stored.len()));
         for (text, expected) in [
-            ("u1\n", "line 1 is not a name, a colon and what is stored"),
-            ("u1:a\n:b\n", "line 2 is not a name, a colon and what is stored"),
-            ("u1:a\nu2:\n", "line 2 is not a name, a colon and what is stored"),
-            ("u 1:a\n", "line 1 is not a name, a colon and what is stored"),
-            ("", "no account is there"),
+            ("u1\n", "line 1 must be a name, a colon and the stored password"),
+            ("u1:a\n:b\n", "line 2 must be a name, a colon and the stored password"),
+            ("u1:a\nu2:\n", "line 2 must be a name, a colon and the stored password"),
+            ("u 1:a\n", "line 1 must be a name, a colon and the stored password"),
+            ("", "the file has no account"),
         ] {
             assert_eq!(Err(expected.to_owned()), parse(text), "{text:?}");
         }

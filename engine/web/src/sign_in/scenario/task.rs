@@ -100,7 +100,7 @@ impl Settings {
     pub fn compiled(self, site: &Site) -> Result<Compiled, String> {
         let Settings { sources, values, sign_in, steps } = self;
         if steps.is_empty() || steps.len() > MOST_STEPS {
-            return Err(format!("`load.exchange.steps` has {}: 1 to {MOST_STEPS}", steps.len()));
+            return Err(format!("`load.exchange.steps` has {}; it must have 1 to {MOST_STEPS}", steps.len()));
         }
         let sources: Vec<Source> = sources.into_iter().map(SourceSpec::checked).collect::<Result<_, _>>()?;
         for (name, (source, column)) in &values {
@@ -148,7 +148,7 @@ impl StepSpec {
             .collect::<Result<_, String>>()?;
         let is_form = self.form.is_some();
         let body = match (&self.body, &self.form) {
-            (Some(_), Some(_)) => return Err("both a body and a form".to_owned()),
+            (Some(_), Some(_)) => return Err("a body and a form cannot be combined".to_owned()),
             (Some(text), None) => {
                 Some(Body::Text(parse(text)?, if is_json { Encoding::Json } else { Encoding::Plain }))
             }

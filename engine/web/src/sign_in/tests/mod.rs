@@ -247,7 +247,7 @@ fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
             "`load.exchange`: unknown field `colour`",
         ),
         (json!({"scheme": "hmac", "accounts": here(1), "operation": "sign-on"}), "hmac has no sign-on"),
-        (json!({"scheme": "basic", "accounts": here(9)}), "9 from line 1 on are asked for; there are 5"),
+        (json!({"scheme": "basic", "accounts": here(9)}), "9 from line 1 on were requested; the file has 5"),
         (json!({"scheme": "basic", "accounts": absent}), "absent: No such file"),
     ] {
         let served = Served::plain();
@@ -271,7 +271,7 @@ fn a_server_that_could_not_sign_in_does_not_start() {
             "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, api-key, basic,",
         ),
         (json!({"scheme": "basic"}), "`sign_in`: missing field `store`"),
-        (json!({"scheme": "basic", "store": {"file": empty}}), "no account is there"),
+        (json!({"scheme": "basic", "store": {"file": empty}}), "the file has no account"),
         (json!({"scheme": "basic", "store": {"file": other}}), "line 1 is not a name, a colon"),
         (json!({"scheme": "basic", "store": {"file": absent}}), "absent: No such file"),
         (json!({"scheme": "basic", "store": {"sql": {"from": absent, "at": at(1)}}}), "absent: No such file"),
@@ -287,7 +287,7 @@ fn a_server_that_could_not_sign_in_does_not_start() {
         ),
         (
             json!({"scheme": "jwt", "signature": "hs256", "verification_key": empty}),
-            "a secret of fewer than 32 bytes",
+            "the secret must have at least 32 bytes",
         ),
         (
             json!({"scheme": "digest", "store": {"file": absent}, "algorithm": "sha-1"}),

@@ -241,7 +241,7 @@ fn a_share_that_cannot_be_kept_is_refused() {
     let of_none = Case { scheme: "digest", ..case.clone() };
     let none = SignIn::new(&load_of_many(&of_none, &case.served(), &accounts).visitors());
     let words = none.map(|_| ()).map_err(Failure::into_words).expect_err("a refusal");
-    assert_eq!("`load.exchange.cache`: of digest nothing is remembered", words);
+    assert_eq!("`load.exchange.cache`: digest has nothing to remember", words);
     for (cache, expected) in [
         (json!({"hit_percent": 90, "time_to_live_s": 60, "entries": 1_000}), "need a cache of 1027 entries"),
         (
