@@ -76,6 +76,7 @@ pub fn sign_ins() -> Give {
             page: serde_json::from_value(json!({"paths": ["/a"]})).expect("a page"),
             expect: Expectation::default(),
             closes: false,
+            is_secure: true,
         },
         users: 1,
         certificate_names: None,

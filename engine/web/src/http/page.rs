@@ -11,6 +11,8 @@ pub struct Site {
     pub expect: Expectation,
     /// True if a connection ends with the answer to its last request.
     pub closes: bool,
+    /// True if no other machine can read its connections: they have TLS, or stay on this machine.
+    pub is_secure: bool,
 }
 
 /// Request, as it is configured.

@@ -106,7 +106,7 @@ mod tests {
 
     fn site(closes: bool, page: &str) -> Site {
         let page = serde_json::from_str(page).expect("a page");
-        Site { host: "localhost".to_owned(), page, expect: Expectation::default(), closes }
+        Site { host: "localhost".to_owned(), page, expect: Expectation::default(), closes, is_secure: true }
     }
 
     fn page(site: &Site, path: &str) -> Prebuilt {

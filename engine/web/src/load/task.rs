@@ -150,6 +150,7 @@ impl Load {
     /// Returns its users as the sign-in needs them.
     pub fn visitors(&self) -> Visitors {
         let used = self.clients.iter().filter(|kind| kind.share > 0);
+        let is_encrypted = used.clone().all(|kind| kind.tls.is_some());
         let name = |kind: &ClientKind| kind.tls.as_ref()?.identity.as_ref()?.common_name();
         Visitors {
             site: Site {
@@ -157,6 +158,7 @@ impl Load {
                 page: self.request.clone(),
                 expect: self.expect.clone(),
                 closes: self.connection == ConnectionReuse::New,
+                is_secure: is_encrypted || self.address.ip().is_loopback(),
             },
             users: self.users as usize,
             certificate_names: used.map(name).collect(),

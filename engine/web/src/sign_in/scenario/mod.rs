@@ -37,6 +37,7 @@ const KEPT_BODY_BYTES: usize = 1 << 20;
 
 struct ScenarioClient {
     host: String,
+    is_secure: bool,
     sources: Vec<Source>,
     /// Steps of an operation, the last one included.
     steps: Vec<Step>,
@@ -73,6 +74,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     let authoriser = Authoriser::new(authoriser)?;
     Ok(Box::new(ScenarioClient {
         host: setup.site.host.clone(),
+        is_secure: setup.site.is_secure,
         sources,
         steps,
         expected,
@@ -120,7 +122,7 @@ impl ScenarioClient {
             let value = value.rendered(scope, Encoding::Header).map_err(named)?;
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        if let Some(cookies) = user.jar.header() {
+        if let Some(cookies) = user.jar.header(&user.target) {
             head.push_str(&format!("Cookie: {cookies}\r\n"));
         }
         let value =
@@ -147,7 +149,7 @@ impl ScenarioClient {
 
     /// Checks an answer, and takes its cookies and captures.
     fn take(&mut self, visit: &Visit, response: &Response) -> Result<(), String> {
-        let ScenarioClient { sources, steps, authoriser, users, .. } = self;
+        let ScenarioClient { is_secure, sources, steps, authoriser, users, .. } = self;
         let user = &mut users[visit.user as usize];
         let step = &steps[user.step];
         let scope = Scope { sources, rows: &user.rows, captured: &user.captured };
@@ -175,7 +177,7 @@ impl ScenarioClient {
         }
         authoriser.prove(&mut user.authorised, response)?;
         for value in response.headers("Set-Cookie") {
-            user.jar.take(value);
+            user.jar.take(value, &user.target, *is_secure);
         }
         for (place, from) in &step.captures {
             user.captured[*place] = Some(from.captured(response, &body, &user.jar)?);

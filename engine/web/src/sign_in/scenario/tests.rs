@@ -285,13 +285,61 @@ fn a_jar_keeps_the_last_cookie_of_a_name() {
     for header in
         ["a=1; Path=/", "b=2", "a=3", "no cookie", "=x", "b=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]
     {
-        jar.take(header);
+        jar.take(header, "/", true);
     }
-    assert_eq!(Some("a=3".to_owned()), jar.header());
+    assert_eq!(Some("a=3".to_owned()), jar.header("/"));
     for number in 0..200 {
-        jar.take(&format!("c{number}={}", "x".repeat(if number % 2 == 0 { 1 } else { 5000 })));
+        jar.take(&format!("c{number}={}", "x".repeat(if number % 2 == 0 { 1 } else { 5000 })), "/", true);
     }
-    assert_eq!(100, jar.header().expect("cookies").split("; ").count());
+    assert_eq!(100, jar.header("/").expect("cookies").split("; ").count());
+}
+
+#[test]
+fn a_cookie_is_sent_with_its_paths_alone() {
+    let mut jar = Jar::default();
+    jar.take("own=1", "/shop/cart?to=/a/b", true);
+    jar.take("admin=2; Path=/admin", "/login", true);
+    jar.take("all=3; path=/", "/shop/cart", true);
+    jar.take("odd=4; Path=shop", "/login", true);
+    jar.take("own=5; Path=/shop/cart", "/", true);
+    for (target, expected) in [
+        ("/shop", "own=1; all=3; odd=4"),
+        ("/shop/cart?x=1", "own=5; own=1; all=3; odd=4"),
+        ("/shopping", "all=3; odd=4"),
+        ("/admin?x=/shop", "admin=2; all=3; odd=4"),
+        ("/administrator", "all=3; odd=4"),
+    ] {
+        assert_eq!(Some(expected.to_owned()), jar.header(target), "{target}");
+    }
+    assert_eq!(Some("5"), jar.get("own"));
+    jar.take("all=; Path=/; Max-Age=0", "/", true);
+    jar.take("odd=; Max-Age=0", "/", true);
+    assert_eq!(None, jar.header("/elsewhere"));
+}
+
+#[test]
+fn a_secure_cookie_is_not_sent_where_others_can_read_it() {
+    let mut jar = Jar::default();
+    for header in ["a=1; Secure", "b=2; SECURE; Path=/", "c=3; secure=x", "d=4; HttpOnly"] {
+        jar.take(header, "/", false);
+    }
+    assert_eq!(Some("d=4".to_owned()), jar.header("/"));
+    jar.take("a=1; Secure", "/", true);
+    assert_eq!(Some("d=4; a=1".to_owned()), jar.header("/"));
+    for (clients, address, is_secure) in [
+        (json!([{"share": 1}]), "127.0.0.1:80", true),
+        (json!([{"share": 1}]), "[::1]:80", true),
+        (json!([{"share": 1}]), "192.0.2.7:80", false),
+        (json!([{"share": 1}, {"share": 1, "tls": {}}]), "192.0.2.7:443", false),
+        (json!([{"share": 0}, {"share": 1, "tls": {}}]), "192.0.2.7:443", true),
+    ] {
+        let load: Load = serde_json::from_value(json!({
+            "address": address, "host": "x", "clients": clients, "users": 1, "connection": "user",
+            "request": {"paths": ["/"]},
+        }))
+        .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(is_secure, load.visitors().site.is_secure, "{address}");
+    }
 }
 
 /// A secret is masked in each encoding, and where the kept part of an answer cuts it.

@@ -35,6 +35,7 @@ fn visitors(files: &Files, mut sign_in: Value, closes: bool) -> Visitors {
             page: serde_json::from_value(json!({"paths": ["/a"]})).expect("a page"),
             expect: Expectation::default(),
             closes,
+            is_secure: true,
         },
         users: 2,
         certificate_names: None,
