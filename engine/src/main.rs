@@ -13,9 +13,9 @@ use tollbar_guard::{account, guard, keep};
 const PROGRAMS: &[(&str, &str)] = &[
     ("op", "tollbar-primitives"),
     ("first", "tollbar-primitives"),
-    ("load", "tollbar-web"),
-    ("serve", "tollbar-web"),
-    ("store", "tollbar-store"),
+    ("load", "tollbar-services"),
+    ("serve", "tollbar-services"),
+    ("store", "tollbar-services"),
 ];
 
 const USAGE: &str = "usage: tollbar-engine op

@@ -38,7 +38,7 @@ END_POLL_S = 0.001
 KILL_LIMIT_S = 12.0
 
 # The engine's other programs, in the folder of the engine, which becomes one of them for the commands that it has.
-PROGRAMS = ("tollbar-primitives", "tollbar-web", "tollbar-store")
+PROGRAMS = ("tollbar-primitives", "tollbar-services")
 _NOT_STARTED = re.compile(r"(?:guard|tollbar-engine): cannot start (.+?): (.*)")
 
 
