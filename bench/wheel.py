@@ -23,7 +23,7 @@ QUESTIONS = (
     ("tls", "tls-1.3", "server=embedded", "certificate=ecdsa-p256,rsa-2048"),
     ("storage", "plaintext", "aes-256-gcm", "server=sqlite", "op=insert"),
 )
-PROGRAMS = re.compile(r"/tollbar-(?:engine|primitives|web|store)$")
+PROGRAMS = re.compile(r"/tollbar-(?:engine|primitives|services)$")
 LIMIT_S = 300
 
 
