@@ -136,7 +136,7 @@ fn threads_answer_in_one_chunk() {
     }
     for (change, words) in [
         (json!({"threads": 0}), "`threads` is 0"),
-        (json!({"threads": 2, "cores": [0]}), "`cores` names 1 for 2 threads"),
+        (json!({"threads": 2, "cores": [0]}), "`cores` must name 2 cores, one for each thread; it names 1"),
         (
             json!({"threads": 2, "setting": {"bytes": 64, "colour": "blue"}}),
             "the setting `colour` means nothing",
@@ -175,7 +175,7 @@ fn what_is_no_task_is_refused_in_words() {
     let mut missing = task(json!({}));
     missing.as_object_mut().expect("fields").remove("contract");
     let rows = [
-        (missing, "does not say its `contract`"),
+        (missing, "the task needs a `contract`"),
         (task(json!({"contract": 1, "warm_up_s": 0.1, "duration_s": 0.1})), "contract 1"),
         (task(json!({"contract": "2"})), "contract \"2\""),
         (task(json!({"duration_s": 0.1})), "unknown field `duration_s`"),
@@ -184,7 +184,7 @@ fn what_is_no_task_is_refused_in_words() {
             "the setting `colour` does not apply to `hash`",
         ),
         (task(json!({"choice": "none", "setting": {"key": "kept"}})), "the setting `key` means nothing"),
-        (json!([]), "does not say its `contract`"),
+        (json!([]), "the task needs a `contract`"),
     ];
     for (task, words) in rows {
         let record = answer(&task);

@@ -80,7 +80,7 @@ impl Team {
         if !task.cores.is_empty() && task.cores.len() != threads {
             let cores = task.cores.len();
             return Err(Failure::Failed(format!(
-                "`cores` names {cores} cores for {threads} threads; it must name one for each"
+                "`cores` must name {threads} cores, one for each thread; it names {cores}"
             )));
         }
         let meetings = Arc::new((Meeting::of(threads), Meeting::of(threads)));
@@ -312,8 +312,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         for (fields, threads, words) in [
-            ("", 0, "`threads` is 0: from 1 to 1024"),
-            (r#", "cores": [0]"#, 2, "`cores` names 1 for 2 threads"),
+            ("", 0, "`threads` is 0; it must be from 1 to 1024"),
+            (r#", "cores": [0]"#, 2, "`cores` must name 2 cores, one for each thread; it names 1"),
             (r#", "cores": [99999]"#, 1, "there is no core 99999"),
         ] {
             let failure = Team::of(&task(fields), threads, sound).err();

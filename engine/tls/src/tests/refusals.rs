@@ -134,7 +134,7 @@ fn a_missing_list_is_refused() {
                 ..subject.server(Protocol::Tls13)
             };
             let Err(Failure::Failed(words)) = Server::new(&spec) else { panic!("{subject:?}") };
-            assert!(words.contains("no list in PEM"), "{words}");
+            assert!(words.contains("must be a list in PEM"), "{words}");
         }
     }
 }

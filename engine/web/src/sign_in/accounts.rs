@@ -133,11 +133,11 @@ mod tests {
     fn a_file_that_is_none_is_refused_without_its_passwords() {
         for (text, first, count, expected) in [
             (TEXT, 0, 4, "4 from line 1 on were requested; the file has 3"),
-            (TEXT, 3, 1, "none is there"),
-            (TEXT, 0, 0, "no account is asked for"),
-            ("u1 secret\n", 0, 1, "line 1 is not"),
-            ("u1\tsecret\nu:2\tsecret\n", 0, 2, "line 2 is not"),
-            ("u1\t\n", 0, 1, "line 1 is not"),
+            (TEXT, 3, 1, "at least one account must be"),
+            (TEXT, 0, 0, "at least one account must be requested"),
+            ("u1 secret\n", 0, 1, "line 1 must be"),
+            ("u1\tsecret\nu:2\tsecret\n", 0, 2, "line 2 must be"),
+            ("u1\t\n", 0, 1, "line 1 must be"),
         ] {
             let refusal = parse(text, first, count).expect_err(text);
             assert!(refusal.contains(expected) && !refusal.contains("secret"), "{refusal}");

@@ -48,7 +48,7 @@ impl Returning {
         let refuse =
             |why: String| Err(Failure::Unsupported(format!("a hit share of {hit_percent} %: {why}")));
         if hit_percent > 100 {
-            return refuse("more than all".to_owned());
+            return refuse("it must be at most 100 %".to_owned());
         }
         let (count, again) = (accounts.iter().count() as u64, users as u64);
         // Between two visits of a returning account there are this many others.

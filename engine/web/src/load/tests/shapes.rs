@@ -98,7 +98,10 @@ fn idle_connections_that_are_closed() {
     // The active connection is never idle for this long, however busy the machine is.
     let stop = advanced(&load(server.address, json!({"idle": 3, "users": 1})), 1.5, 1).expect_err("an end");
     let reason = stop.into_words();
-    assert!(reason.contains("closed early 3") && reason.contains("was to be held"), "{reason}");
+    assert!(
+        reason.contains("closed early 3") && reason.contains("a connection that must stay open"),
+        "{reason}"
+    );
 }
 
 /// A connection that a user's own server closes between two requests is opened again, counted, and reported.

@@ -44,7 +44,7 @@ fn cores_that_cannot_be_served_on_are_refused() {
     let config = json!({"listen": "127.0.0.1:0", "cores": [0, 0], "sign_in": accounts}).to_string();
     let (status, line, _) = refused(&config);
     assert_eq!(Some(3), status.code(), "{line}");
-    assert!(line.contains("a sign-in and a table have one thread here"), "{line}");
+    assert!(line.contains("a sign-in or a table needs one thread"), "{line}");
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn what_cannot_be_done_is_refused_in_words() {
         task
     };
     let rows = [
-        ("failed", "not one this engine understands", "nonsense".to_owned()),
-        ("failed", "not one this engine understands", String::new()),
+        ("failed", "the configuration is not valid", "nonsense".to_owned()),
+        ("failed", "the configuration is not valid", String::new()),
         ("failed", "unknown field `port`", json!({"listen": "127.0.0.1:0", "port": 1}).to_string()),
         ("failed", "socket address", json!({"listen": "localhost"}).to_string()),
         ("failed", "must have the mode `measure`", with("mode", json!("verify"))),

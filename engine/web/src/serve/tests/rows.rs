@@ -81,8 +81,8 @@ fn a_database_may_be_opened_for_each_page() {
 #[test]
 fn what_no_page_can_do_is_refused() {
     for (op, setting, words) in [
-        ("find", json!({"rows": 20}), "a page reads one row"),
-        ("insert", json!({"rows-per-commit": 250}), "a page reads one row"),
+        ("find", json!({"rows": 20}), "a page must read one row"),
+        ("insert", json!({"rows-per-commit": 250}), "a page must read one row"),
         ("read", json!({"rows": 20, "unknown": 1}), "unknown"),
     ] {
         let directory = Directory::new(&format!("refused-{op}-{}", words.len()));

@@ -272,7 +272,7 @@ fn a_server_that_could_not_sign_in_does_not_start() {
         ),
         (json!({"scheme": "basic"}), "`sign_in`: missing field `store`"),
         (json!({"scheme": "basic", "store": {"file": empty}}), "the file has no account"),
-        (json!({"scheme": "basic", "store": {"file": other}}), "line 1 is not a name, a colon"),
+        (json!({"scheme": "basic", "store": {"file": other}}), "line 1 must be a name, a colon"),
         (json!({"scheme": "basic", "store": {"file": absent}}), "absent: No such file"),
         (json!({"scheme": "basic", "store": {"sql": {"from": absent, "at": at(1)}}}), "absent: No such file"),
         (
