@@ -139,7 +139,7 @@ fn threads_answer_in_one_chunk() {
         (json!({"threads": 2, "cores": [0]}), "`cores` must name 2 cores, one for each thread; it names 1"),
         (
             json!({"threads": 2, "setting": {"bytes": 64, "colour": "blue"}}),
-            "the setting `colour` means nothing",
+            "the setting `colour` does not apply to `hash` of `sha-256`",
         ),
     ] {
         let record = answer(&task(change));
@@ -183,7 +183,7 @@ fn what_is_no_task_is_refused_in_words() {
             task(json!({"setting": {"bytes": 64, "colour": "blue"}})),
             "the setting `colour` does not apply to `hash`",
         ),
-        (task(json!({"choice": "none", "setting": {"key": "kept"}})), "the setting `key` means nothing"),
+        (task(json!({"choice": "none", "setting": {"key": "kept"}})), "the setting `key` does not apply to `hash`"),
         (json!([]), "the task needs a `contract`"),
     ];
     for (task, words) in rows {
