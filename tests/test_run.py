@@ -244,6 +244,25 @@ def test_an_interrupt_says_how_to_go_on(short_study: Path, tmp_path: Path) -> No
     assert "Traceback" not in talk
 
 
+def test_an_early_answer_is_a_look_if_the_run_is_interrupted(tmp_path: Path) -> None:
+    """Blocks that are added afterwards give it a second chance."""
+    (tmp_path / "short.toml").write_text(SHORT_STUDY.replace(f"blocks = {SHORT_BLOCKS}", f"blocks = {FEWEST_BLOCKS}"))
+    (tmp_path / "long.toml").write_text(SHORT_STUDY.replace(f"blocks = {SHORT_BLOCKS}", "blocks = 200"))
+    process = subprocess.Popen(
+        [command(), "run", "short.toml", "long.toml", "--no-report"],
+        cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert any(line.startswith("  short: ") for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE_S)
+    assert 130 == process.returncode
+    (run,) = runs_in(tmp_path / "runs")
+    noted = json.loads((run / "run.json").read_text())["studies"]
+    assert [FEWEST_BLOCKS] == [look["blocks"] for look in noted["short"]["interim_looks"]]
+    assert [] == noted["long"]["interim_looks"]
+
+
 def test_more_blocks_are_paid_for(tollbar: Tollbar, fake_runs: Path) -> None:
     run = fake_runs / "one"
     more = 2 * BLOCKS

@@ -87,18 +87,26 @@ def carry_out(
 
     `briefly` prints the plan with `--verbose` only, because an answer follows in seconds, unless measuring takes much
     longer than `expected_s`. `early` prints the first sentence of each study's answer when its planned blocks are
-    measured. KeyboardInterrupt is raised again after the
-    command to resume was printed.
+    measured. KeyboardInterrupt is raised again after the command to resume was printed.
     """
+    answered: set[str] = set()
+
+    def say_answer(name: str) -> None:
+        answered.add(name)
+        _say_answer(store.directory, name)
+
     try:
         say = terminal.say_detail if briefly else terminal.say
         _say_plan(planned, store, say)
-        answered = partial(_say_answer, store.directory) if early else None
         estimate = partial(say_estimate, say=say, expected_s=expected_s)
-        _measure(lab.measured_into(store, planned, so_far_of, how_long, places), estimate, answered)
+        events = lab.measured_into(store, planned, so_far_of, how_long, places)
+        _measure(events, estimate, say_answer if early else None)
         # No other process may write the run now, so the look is noted for exactly the judged data.
         store.note_interim_look()
     except KeyboardInterrupt:
+        # Whoever adds blocks to a study whose answer was printed has looked at it.
+        for name in answered:
+            store.note_interim_look(name)
         options = map(shlex.quote, named_again([one.study for one in planned.studies]))
         again = " ".join([pasted(store.directory), *options])
         terminal.say(f"interrupted; to continue: tollbar run --resume {again}")
