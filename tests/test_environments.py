@@ -32,6 +32,10 @@ def test_every_rule_has_a_source_and_known_values(name: str) -> None:
         ("intranet", "web-auth", {"choice": "form"}, Ruling.BREAKS),
         ("single-server", "web-auth", {"choice": "kerberos", "identity": "service"}, Ruling.BREAKS),
         ("server-farm", "web-auth", {"choice": "kerberos", "identity": "service"}, Ruling.MEETS),
+        # A rule on the identity of Kerberos' service excludes no other sign-in.
+        ("server-farm", "web-auth", {"choice": "session-cookie"}, Ruling.MEETS),
+        ("single-server", "web-auth", {"choice": "form"}, Ruling.MEETS),
+        ("server-farm", "web-auth", {"choice": "anonymous"}, Ruling.CANNOT_SAY),
         ("server-farm", "tls", {"choice": "tls-1.2", "resumption": "session-id"}, Ruling.BREAKS),
         ("certificate-file", "rsa-api", {"choice": "key-from-store"}, Ruling.BREAKS),
         ("certificate-file", "rsa-api", {"choice": "key-from-parameters"}, Ruling.MEETS),
@@ -77,6 +81,12 @@ def test_the_choice_follows_the_environment(tollbar: Tollbar) -> None:
     choices = {one["choice"] for place in public["places"] for one in place["unpriced"]}
     assert "session-cookie" in choices
     assert not {"kerberos", "digest"} & choices
+
+
+def test_a_choice_that_another_server_has_is_named(tollbar: Tollbar) -> None:
+    done = tollbar("choose", "web-auth", "--for", "0s", "--environment", "intranet")
+    assert 1 == done.returncode
+    assert "the embedded server has no Kerberos; `server=NAME` sets another server" in done.stderr
 
 
 def test_environments_are_listed(tollbar: Tollbar) -> None:

@@ -134,6 +134,10 @@ def choose(
             if within
             else _unpriced(asked, near, given, seed, library)
         )
+        if not found.qualifies and near.refusal is not None:
+            # A choice may qualify on another server.
+            other = "; `server=NAME` sets another server (`tollbar list servers`)" if asked.family.servers else ""
+            terminal.say(f"  left out   {near.refusal}{other}")
     said = answer(found)
 
     def document() -> object:

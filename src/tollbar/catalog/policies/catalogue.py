@@ -92,7 +92,7 @@ def environment(name: str, family: str | None = None) -> Policy:
     found = spelling.find(name, known)
     if found is None:
         raise unknown("environment", name, known)
-    read = read_policy(known[found], lambda other, _: environment(other))
+    read = read_policy(known[found], lambda other, _: environment(other)).model_copy(update={"is_place": True})
     if family is not None and not read.is_about(family):
         about = [one for one in known if environment(one).is_about(family)]
         hint = f"environments with such rules: {', '.join(about)}" if about else None

@@ -188,6 +188,8 @@ class Policy(About):
     excepts: tuple[Except, ...]
     bases: tuple[Policy, ...]
     """Policies that it extends."""
+    is_place: bool = False
+    """True for a place of use, whose rules only exclude: a choice that no rule covers meets it."""
 
     @property
     def all_of_it(self) -> Iterator[Policy]:

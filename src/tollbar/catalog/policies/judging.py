@@ -46,12 +46,12 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date, *, by_go
         ruling, missing = Ruling.CANNOT_SAY, f"it extends {later[0].name}, which is dated {later[0].dated}"
     elif Ruling.CANNOT_SAY in counted:
         ruling = Ruling.CANNOT_SAY
-    elif findings and family.choices[str(coordinates["choice"])].standing is Standing.NULL:
-        ruling, missing = Ruling.CANNOT_SAY, "it protects nothing, and no rule requires protection"
-    elif findings:
-        ruling = Ruling.MEETS
-    else:
+    elif not findings and not policy.is_place:
         ruling, missing = Ruling.CANNOT_SAY, _silence(policy, family, on)
+    elif family.choices[str(coordinates["choice"])].standing is Standing.NULL:
+        ruling, missing = Ruling.CANNOT_SAY, "it protects nothing, and no rule requires protection"
+    else:
+        ruling = Ruling.MEETS
     return Judged(policy, on, ruling, findings, missing)
 
 
