@@ -54,6 +54,8 @@ def test_the_notations_of_an_identifier_are_one_identifier(oid: str) -> None:
         ("2.16.840.1.101.3.4.3.40", "? a pre-hashed signature"),
         ("1.2.840.113549.1.9.16.3.28", "? Tollbar has no family of key derivation"),
         ("2.5.8.3.101", "digest mdc2"),
+        # cdxgen writes it for SHA-1.
+        ("2.16.840.1.113719.1.2.8.82", "digest sha-1"),
     ],
 )
 def test_an_identifier_is_its_algorithm(oid: str, expected: str) -> None:
