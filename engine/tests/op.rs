@@ -183,7 +183,10 @@ fn what_is_no_task_is_refused_in_words() {
             task(json!({"setting": {"bytes": 64, "colour": "blue"}})),
             "the setting `colour` does not apply to `hash`",
         ),
-        (task(json!({"choice": "none", "setting": {"key": "kept"}})), "the setting `key` does not apply to `hash`"),
+        (
+            task(json!({"choice": "none", "setting": {"key": "kept"}})),
+            "the setting `key` does not apply to `hash`",
+        ),
         (json!([]), "the task needs a `contract`"),
     ];
     for (task, words) in rows {
