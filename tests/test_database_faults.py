@@ -123,7 +123,7 @@ def test_a_limit_that_is_none_is_refused(at: Sandbox, name: str, limit_s: float)
     with started(at, case) as server:
         (said,) = store(impatient(task(at, server, case, "verify", "read"), limit_s))
     assert "failed" == said["outcome"]
-    assert "`store.server.answer_limit_s` is a number of seconds" in said["reason"]
+    assert "`store.server.answer_limit_s` must be a number of seconds" in said["reason"]
 
 
 class Retyped(NamedTuple):

@@ -144,14 +144,14 @@ GOOD_TASK: dict[str, Any] = {
 }
 
 WRONG_TASKS = {
-    "another contract": ({"contract": CONTRACT - 1}, "failed", f"this engine speaks contract {CONTRACT}"),
-    "no contract": ({"contract": None}, "failed", f"this engine speaks contract {CONTRACT}"),
+    "another contract": ({"contract": CONTRACT - 1}, "failed", f"this engine supports contract {CONTRACT}"),
+    "no contract": ({"contract": None}, "failed", f"this engine supports contract {CONTRACT}"),
     "a time to be measured": ({"duration_s": 0.002}, "failed", "unknown field"),
-    "a setting that nothing reads": ({"setting": {"padding": "pss"}}, "failed", "the setting `padding` means nothing"),
+    "a setting that nothing reads": ({"setting": {"padding": "pss"}}, "failed", "the setting `padding` does not apply to `hash`"),
     "an answer that nothing gives": (
-        {"mode": "verify", "inputs": {"expected_hex": "00ff"}}, "failed", "the known answer's inputs are not all there",
+        {"mode": "verify", "inputs": {"expected_hex": "00ff"}}, "failed", "an input of the known answer is missing",
     ),
-    "unknown mode": ({"mode": "guess"}, "failed", "not one this engine understands"),
+    "unknown mode": ({"mode": "guess"}, "failed", "the task is not valid"),
     "unknown field": ({"speed": 3}, "failed", "unknown field"),
     "unknown provider": ({"provider": {"kind": "magic"}}, "failed", "no such provider"),
     "unknown family": ({"family": "luck"}, "unsupported", "luck"),
@@ -159,7 +159,7 @@ WRONG_TASKS = {
     "unknown operation": ({"op": "sing"}, "failed", "sing"),
     "unknown mask": ({"setting": {"cpu": "slow"}, "provider": {"kind": "libcrypto"}}, "failed", "no such `cpu`"),
     "a word for a number": ({"setting": {"bytes": "many"}}, "failed", "whole number"),
-    "too much data": ({"setting": {"bytes": 1 << 40}}, "failed", "more than"),
+    "too much data": ({"setting": {"bytes": 1 << 40}}, "failed", "bytes are too many"),
     "no such library": (
         {"provider": {"kind": "libcrypto", "path": "/none.so"}},
         "failed",

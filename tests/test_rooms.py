@@ -14,7 +14,9 @@ ROOMS = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name 
 
 
 def test_the_package_has_the_ten_rooms_of_the_document() -> None:
-    tree = re.findall(r"^  (\w+)/ ", (ROOT / "docs" / "architecture.md").read_text("utf-8"), re.M)
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    # The engine's libraries have a tree of their own.
+    tree = re.findall(r"^  (\w+)/ ", text.partition("\nengine/\n")[0], re.M)
     assert sorted(tree) == sorted(ROOMS)
     assert {"__init__.py", "__main__.py"} == {path.name for path in PACKAGE.iterdir() if path.is_file()}
 
