@@ -62,7 +62,7 @@ PARSERS = (
 # line of 16 MiB, a task of 1 GiB.
 UNFED = {
     "contract/src/contract.rs": ("bytes_if_given", "accept", "refuse", "leave", "refusal"),
-    "contract/src/runner.rs": ("new", "say", "run", "engine_receipt", "optimised", "session", "tell"),
+    "contract/src/runner.rs": ("of_stdin", "say", "run", "engine_receipt", "optimised", "session", "tell"),
     "web/src/serve/routes.rs": ("needs_certificates",),
     "web/src/sign_in/api_key.rs": ("client", "issue", "entry", "do_wrong", "found"),
     "web/src/sign_in/basic.rs": ("client", "issue", "entry", "found"),

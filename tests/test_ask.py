@@ -309,7 +309,9 @@ def test_a_question_is_answered_in_a_sentence(tollbar: Tollbar, tmp_path: Path) 
 
 def test_details_show_how_a_question_was_read_and_the_plan(tollbar: Tollbar) -> None:
     done = tollbar("ask", "spin", "spin-2", FAKE, "--baseline", "spin-1", "--for", "1 s", "--no-report", "--verbose")
-    assert ["question", "choice", "provider", "plan", "data", "measure"] == _labels(done.stderr)[:6]
+    # A busy machine also says that measuring takes longer than requested.
+    labels = [label for label in _labels(done.stderr) if label != "time"]
+    assert ["question", "choice", "provider", "plan", "data", "measure"] == labels[:6]
 
 
 def _labels(messages: str) -> list[str]:

@@ -7,12 +7,12 @@ pub struct Sequence(u64);
 impl Sequence {
     /// Makes the sequence of this seed and these numbers, in this order; no two such lists share one.
     pub fn of(seed: u64, numbers: [u64; 2]) -> Sequence {
-        let step = |seed: u64, number: u64| Sequence(Sequence(seed).next() ^ number).next();
+        let step = |seed: u64, number: u64| Sequence(Sequence(seed).draw() ^ number).draw();
         Sequence(numbers.into_iter().fold(seed, step))
     }
 
     /// Returns 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,12 +22,12 @@ impl Sequence {
 
     /// Returns a whole number under `below`, by the high bits: no division, and no visible bias.
     pub fn under(&mut self, below: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(below)) >> 64) as u64
+        ((u128::from(self.draw()) * u128::from(below)) >> 64) as u64
     }
 
     /// Returns a fraction above 0, and at most 1.
     pub fn fraction(&mut self) -> f64 {
-        ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+        ((self.draw() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 }
 
@@ -36,7 +36,7 @@ impl Sequence {
 pub fn filled(bytes: usize, seed: u64) -> Vec<u8> {
     let (mut sequence, mut data) = (Sequence(seed), Vec::with_capacity(bytes + 8));
     while data.len() < bytes {
-        data.extend_from_slice(&sequence.next().to_le_bytes());
+        data.extend_from_slice(&sequence.draw().to_le_bytes());
     }
     data.truncate(bytes);
     data
@@ -77,7 +77,7 @@ impl UserRandom {
     /// previous one had time for.
     pub fn new(seed: u64, user: u32, phase: u64) -> UserRandom {
         let mut mixer = Sequence::of(seed, [u64::from(user), phase]);
-        UserRandom { connections: Sequence(mixer.next()), requests: Sequence(mixer.next()) }
+        UserRandom { connections: Sequence(mixer.draw()), requests: Sequence(mixer.draw()) }
     }
 
     /// Draws the kind of the next connection; `shares` are weights, and their sum is above 0.
@@ -98,7 +98,7 @@ impl UserRandom {
     /// Draws the next request: one of `paths` paths, and a number that no other request has.
     pub fn request(&mut self, paths: usize) -> (u16, u64) {
         let path = self.requests.under(paths as u64) as u16;
-        (path, self.requests.next())
+        (path, self.requests.draw())
     }
 }
 

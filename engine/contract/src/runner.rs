@@ -46,7 +46,7 @@ pub struct Lines<Input = BufReader<Stdin>> {
 }
 
 impl Lines {
-    pub fn new() -> Lines {
+    pub fn of_stdin() -> Lines {
         Lines::of(BufReader::new(std::io::stdin()))
     }
 }
@@ -117,7 +117,7 @@ pub fn run<Task: DeserializeOwned, Done: Serialize>(
     perform: impl FnOnce(&Task, &mut Lines) -> Record<Done>,
 ) -> i32 {
     crate::process::die_with_parent();
-    let mut lines = Lines::new();
+    let mut lines = Lines::of_stdin();
     let record = match lines.task() {
         Ok(task) => perform(&task, &mut lines),
         Err(reason) => Record::refusal(Failure::Failed(reason), None),

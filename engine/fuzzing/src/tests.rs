@@ -21,7 +21,7 @@ fn changed(inputs: &[Vec<u8>], random: &mut Sequence) -> Vec<u8> {
     for _ in 0..=random.under(4) {
         let at = random.under(bytes.len() as u64 + 1) as usize;
         match random.under(6) {
-            0 => bytes.insert(at, random.next() as u8),
+            0 => bytes.insert(at, random.draw() as u8),
             1 => bytes.truncate(at),
             2 => bytes.splice(at..at, bytes[at..].to_vec()).for_each(drop),
             3 => {
@@ -29,7 +29,7 @@ fn changed(inputs: &[Vec<u8>], random: &mut Sequence) -> Vec<u8> {
                 bytes.truncate(at);
                 bytes.extend(&other[random.under(other.len() as u64 + 1) as usize..]);
             }
-            _ if at < bytes.len() => bytes[at] = random.next() as u8,
+            _ if at < bytes.len() => bytes[at] = random.draw() as u8,
             _ => {}
         }
     }

@@ -40,9 +40,9 @@ impl Cards {
 
     pub fn card(&self, id: i64) -> Card {
         let mut values = Sequence::of(self.seed, [id as u64, 1]);
-        let mut number = || (values.next() >> (64 - NUMBER_BITS)) as i64 + FIRST_NUMBER;
+        let mut number = || (values.draw() >> (64 - NUMBER_BITS)) as i64 + FIRST_NUMBER;
         let numbers = [self.number(id), number(), number(), number()];
-        let digits = values.next();
+        let digits = values.draw();
         let code = |place: u32| (digits >> (16 * place)) as i16 & 0xfff;
         let codes = [code(0), code(1), code(2), code(3)];
         let mut strings = std::array::from_fn(|_| string(&mut values));
@@ -68,7 +68,7 @@ fn string(values: &mut Sequence) -> Text {
     let mut text = [0; STRING_BYTES];
     // A number of 64 random bits gives six to each of nine characters.
     for part in text.chunks_mut(9) {
-        let mut random = values.next();
+        let mut random = values.draw();
         for character in part {
             *character = ALPHABET[(random & 63) as usize];
             random >>= 6;
