@@ -57,7 +57,7 @@ def built(folder: Path) -> Path:
 def installed(wheel: Path, environment: Path) -> Path:
     """Install the wheel and its locked dependencies into a new environment, and return its `tollbar`."""
     venv.create(environment, with_pip=True)
-    pip = [environment / "bin" / "pip", "install", "-q", "--disable-pip-version-check"]
+    pip: list[str | Path] = [environment / "bin" / "pip", "install", "-q", "--disable-pip-version-check"]
     subprocess.run([*pip, "--require-hashes", "-r", ROOT / "requirements.lock"], check=True)
     subprocess.run([*pip, "--no-deps", wheel], check=True)
     return environment / "bin" / "tollbar"

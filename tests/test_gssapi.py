@@ -388,7 +388,10 @@ def test_tickets_that_cannot_be_kept_are_named(site: Site) -> None:
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a setting that is none": ({"colour": 1}, "unknown field `colour`"),
-    "ahead of a sign-on": ({"ahead": True, "operation": "sign-on"}, "`load.exchange.ahead` needs a scheme in which each request has its own token"),
+    "ahead of a sign-on": (
+        {"ahead": True, "operation": "sign-on"},
+        "needs a scheme in which each request has its own token",
+    ),
     "a directory that is not there": ({"krb5_config": "/nowhere"}, "cannot sign in"),
     "a service that is none": ({"service": "HTTP@web9.tollbar.test"}, "not found in Kerberos database"),
 }

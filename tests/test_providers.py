@@ -147,7 +147,7 @@ WRONG_TASKS = {
     "another contract": ({"contract": CONTRACT - 1}, "failed", f"this engine supports contract {CONTRACT}"),
     "no contract": ({"contract": None}, "failed", f"this engine supports contract {CONTRACT}"),
     "a time to be measured": ({"duration_s": 0.002}, "failed", "unknown field"),
-    "a setting that nothing reads": ({"setting": {"padding": "pss"}}, "failed", "the setting `padding` does not apply to `hash`"),
+    "a setting that nothing reads": ({"setting": {"padding": "pss"}}, "failed", "`padding` does not apply"),
     "an answer that nothing gives": (
         {"mode": "verify", "inputs": {"expected_hex": "00ff"}}, "failed", "an input of the known answer is missing",
     ),

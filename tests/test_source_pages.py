@@ -202,7 +202,7 @@ def test_growth_has_the_ratios_at_both_values() -> None:
 
 def test_a_row_names_its_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tollbar.analysis.claims.rate_of", lambda row: 1000.0)
-    # Judged anew, because a kept judgement has claims without rates.
+    # Judged again, because a cached judgement has claims without rates.
     part = of_source(SOURCES["tls-certificates"], judgement([fabricated.__wrapped__(name) for name in TLS]))
     tables = published_tables(part)
     assert "requests / s under load" in {column.title for column in tables[0].columns}

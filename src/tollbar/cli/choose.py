@@ -93,8 +93,8 @@ def choose(
         Threat that must be mitigated, such as `harvest-now-decrypt-later`; `THREAT=partly` accepts a mitigation with a
         condition. Repeatable.
     environment
-        Place of use that must suit the choice, such as `intranet` (`tollbar list environments`). Its rules only exclude.
-        Repeatable.
+        Place of use that must suit the choice, such as `intranet` (`tollbar list environments`). Its rules only
+        exclude. Repeatable.
     on
         Date to judge by, such as `2032-01-01`; default: today. The answer names the choices that no longer qualify
         then.
