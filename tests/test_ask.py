@@ -309,9 +309,10 @@ def test_a_question_is_answered_in_a_sentence(tollbar: Tollbar, tmp_path: Path) 
 
 def test_details_show_how_a_question_was_read_and_the_plan(tollbar: Tollbar) -> None:
     done = tollbar("ask", "spin", "spin-2", FAKE, "--baseline", "spin-1", "--for", "1 s", "--no-report", "--verbose")
-    # A busy machine also says that measuring takes longer than requested.
-    labels = [label for label in _labels(done.stderr) if label != "time"]
-    assert ["question", "choice", "provider", "plan", "data", "measure"] == labels[:6]
+    # On a busy machine the line `time` takes the place of `measure`, because it takes longer than requested.
+    labels = _labels(done.stderr)
+    assert ["question", "choice", "provider", "plan", "data"] == labels[:5]
+    assert labels[5] in ("measure", "time")
 
 
 def _labels(messages: str) -> list[str]:
