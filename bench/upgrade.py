@@ -77,7 +77,7 @@ def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Fi
             found = Counter(kind for _ in range(few) for kind in _kinds(folder, copy, "tls", TLS_FOR).values())
             yield _of_nothing(what, found)
         else:
-            yield unmeasured(what, f"there is no libssl beside {system.path}")
+            yield unmeasured(what, f"there is no libssl next to {system.path}")
         slower = _slower(folder, system.path)
         rows = [_kinds(folder, slower)["sha-256", 16384] for _ in range(injected)]
         yield Figure(

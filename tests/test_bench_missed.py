@@ -95,7 +95,7 @@ def test_an_upgrade_without_a_libssl(system: Provider, monkeypatch: pytest.Monke
     monkeypatch.setattr(upgrade, "_kinds", lambda _, new: {row: "dearer" if new.name == "slower" else "no change"})
     digests, tls, slower = upgrade.figures()
     assert (True, False, True) == (digests.met, tls.met, slower.met)
-    assert tls.here.startswith("there is no libssl beside")
+    assert tls.here.startswith("there is no libssl next to")
 
 
 @pytest.mark.parametrize(("which", "met"), [("quiet", True), ("all", False)])

@@ -160,12 +160,10 @@ def test_one_line_has_machine_date_and_accuracy() -> None:
     assert widths[0] <= found <= widths[-1]
     assert accuracy([replace(study, tolls=())]) is None
     quiet = [replace(study, trust=replace(study.trust, quiet_share=share)) for share in (0.17, 0.611)]
-    assert "core undisturbed 17 % of the time" == quiet_range_words(quiet[:1])
-    assert "core undisturbed 17 % to 61 % of the time" == quiet_range_words(quiet)
+    assert "the core quiet 17 % of the time" == quiet_range_words(quiet[:1])
+    assert "the core quiet 17 % to 61 % of the time" == quiet_range_words(quiet)
     unknown = replace(study, trust=replace(study.trust, quiet_share=0.9, known_by=Known.NOTHING))
-    assert "undisturbed share of the core not known (first run on this processor)" == quiet_range_words(
-        [*quiet, unknown]
-    )
+    assert "quiet share of the core not known (first run on this processor)" == quiet_range_words([*quiet, unknown])
     machine = {"cpu": "AMD EPYC", "cores": 2, "kernel": "6.18.44-cloud"}
     assert "AMD EPYC, 2 cores, Linux 6.18.44" == machine_words(machine)
     assert "" == machine_words({"cpu": {"model": 1}, "cores": "two"})

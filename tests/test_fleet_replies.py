@@ -1,4 +1,4 @@
-"""Broken or hostile replies of a node: one line, the end of that node, and undisturbed other nodes."""
+"""Broken or hostile replies of a node: one line, the end of that node, and the other nodes go on."""
 
 from __future__ import annotations
 

@@ -199,5 +199,5 @@ def test_the_top_has_answers_and_neither_seed_nor_contents(pages: Pages) -> None
     assert "SHA-256 (acceptable, 128 bits): 174 ns of CPU per digest" in top
     assert "20261121" not in top
     assert "Method and machine" not in top
-    assert "21 November 2026 · 2 questions · undisturbed share of the core not known" in top
+    assert "21 November 2026 · 2 questions · quiet share of the core not known" in top
     assert "The seed of the random order was 20261121." in rest.partition('id="again"')[2]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from bench.figures import TOLLBAR
 
+from tollbar import cli
+
 STUDY = """
 question  = "?"
 family    = "digest"
@@ -41,6 +43,14 @@ def test_a_command_without_memory_says_so(command: str, mebibytes: int, tmp_path
     assert "Traceback" not in ended.stderr
     # Among the libraries, OpenBLAS ends the process with its own message.
     assert "no memory left" in ended.stderr or ended.stderr.startswith("OpenBLAS error: ")
+
+
+@pytest.mark.parametrize(("limit", "shortage"), [(resource.RLIM_INFINITY, None), (1 << 40, "memory")])
+def test_an_error_without_an_exception_is_a_shortage_under_a_limit(
+    limit: int, shortage: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limit, limit))
+    assert shortage == cli._shortage(SystemError("error return without exception set"))
 
 
 def test_a_plan_needs_no_room_in_files(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 fn main() {
     const LOCK: &str = "../Cargo.lock";
     println!("cargo::rerun-if-changed={LOCK}");
-    let lock = std::fs::read_to_string(LOCK).expect("Cargo.lock beside the workspace");
+    let lock = std::fs::read_to_string(LOCK).expect("the Cargo.lock of the workspace");
     let packages: Vec<&str> = lock.split("[[package]]").skip(1).collect();
     // Members have no source. An entry is `name`, or `name version` if several versions of one crate are built in.
     let members = packages.iter().filter(|package| field(package, "source").is_none());

@@ -1,5 +1,5 @@
-//! What every program of the engine is built on: the runner contract, its sessions and chunks, clocks, the random numbers
-//! of a task, and failures.
+//! The base of every program of the engine: the runner contract, its sessions and chunks, clocks, random numbers of a
+//! task, and failures.
 
 pub mod calls;
 pub mod chunks;

@@ -166,7 +166,7 @@ enum Line<Observed> {
 fn tell(line: &impl Serialize) -> Result<(), Failure> {
     say(line)
         .then_some(())
-        .ok_or_else(|| Failure::Failed("nobody reads the output of this runner".to_owned()))
+        .ok_or_else(|| Failure::Failed("no program reads the output of this runner".to_owned()))
 }
 
 #[cfg(test)]

@@ -250,7 +250,7 @@ mod tests {
         let file = TokenFile::new();
         let components = BTreeMap::from([("web".to_owned(), process as i32)]);
         let place = Place { address, token_file: file.0.clone(), components };
-        Accounts::open(&BTreeMap::new())?.beside(&[place])
+        Accounts::open(&BTreeMap::new())?.with_others(&[place])
     }
 
     #[test]

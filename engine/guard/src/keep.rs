@@ -200,13 +200,13 @@ mod tests {
         make(&directory).expect("made");
         let log = fs::File::create(directory.join("log")).expect("a log");
         let mut inside = std::process::Command::new("sleep").arg("60").stderr(log).spawn().expect("sleep");
-        let mut beside = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
         remove(&directory).expect("removed");
         assert!(!directory.exists());
         assert!(!inside.wait().expect("ended").success());
-        assert_eq!(None, beside.try_wait().expect("asked"));
-        beside.kill().expect("kill");
-        beside.wait().expect("wait");
+        assert_eq!(None, other.try_wait().expect("asked"));
+        other.kill().expect("kill");
+        other.wait().expect("wait");
     }
 
     /// Returns true if the directory's lock is free.

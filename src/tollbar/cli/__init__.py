@@ -6,6 +6,7 @@ import errno
 import gc
 import io
 import os
+import resource
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -143,7 +144,7 @@ def _status_of(arguments: Sequence[str]) -> ExitStatus:
 
         say_error(error)
         return ExitStatus.UNUSABLE
-    except (MemoryError, OSError, ImportError) as error:
+    except (MemoryError, OSError, ImportError, SystemError) as error:
         what = _shortage(error)
         if what is None:
             raise
@@ -203,7 +204,15 @@ def _shortage(error: BaseException | None) -> str | None:
             return "memory"
         case ImportError():
             return _shortage(error.__cause__ or error.__context__)
+        # Parts of CPython and of libraries fail without an exception of their own when an allocation fails.
+        case SystemError() if "exception" in str(error) and _is_limited():
+            return "memory"
     return None
+
+
+def _is_limited() -> bool:
+    """Return True if this process has a limit of address space."""
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 class _Output(io.FileIO):

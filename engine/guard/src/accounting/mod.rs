@@ -86,7 +86,7 @@ impl Accounts {
     }
 
     /// Adds the accounts of components on other machines.
-    pub fn beside(mut self, places: &[Place]) -> Result<Accounts, String> {
+    pub fn with_others(mut self, places: &[Place]) -> Result<Accounts, String> {
         self.elsewhere = places.iter().map(Elsewhere::open).collect::<Result<_, _>>()?;
         Ok(self)
     }

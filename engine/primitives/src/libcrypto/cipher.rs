@@ -212,7 +212,7 @@ fn load_legacy(api: &Api) -> Result<(), Failure> {
     api.clear_errors();
     // The default module must be loaded first, because loading another one stops its automatic loading.
     load(c"default").ok_or_else(|| api.failed("the default module"))?;
-    let Some(module) = load(c"legacy").or_else(|| search_beside(api).and_then(|()| load(c"legacy"))) else {
+    let Some(module) = load(c"legacy").or_else(|| search_next_to(api).and_then(|()| load(c"legacy"))) else {
         api.clear_errors();
         return Err(Failure::Unsupported(format!(
             "this library has no legacy module: {}",
@@ -237,7 +237,7 @@ fn modules_folder(api: &Api) -> String {
 
 /// Makes the library look for modules in its own folder, because it may have been moved with them after the
 /// build.
-fn search_beside(api: &Api) -> Option<()> {
+fn search_next_to(api: &Api) -> Option<()> {
     let folder = file_of(api.version_function())?.parent()?.join("ossl-modules");
     let folder = folder.is_dir().then(|| c_name(&folder.to_string_lossy()))?;
     let search_in = api.OSSL_PROVIDER_set_default_search_path?;

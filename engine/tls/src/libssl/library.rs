@@ -13,7 +13,7 @@ const SYSTEM_NAMES: [&str; 2] = ["libssl.so.3", "libssl.so.1.1"];
 pub fn open(libcrypto: Option<&str>) -> Result<&'static Api, Failure> {
     match libcrypto {
         // The loader finds a bare name.
-        Some(path) if path.contains('/') => beside(Path::new(path)),
+        Some(path) if path.contains('/') => next_to(Path::new(path)),
         _ => SYSTEM_NAMES
             .iter()
             .find_map(|name| load(Path::new(name)).ok())
@@ -22,7 +22,7 @@ pub fn open(libcrypto: Option<&str>) -> Result<&'static Api, Failure> {
 }
 
 /// Opens the libssl in a libcrypto's folder that uses this libcrypto and no other.
-fn beside(libcrypto: &Path) -> Result<&'static Api, Failure> {
+fn next_to(libcrypto: &Path) -> Result<&'static Api, Failure> {
     // The libcrypto is loaded first, so that the libssl's own reference finds it by name, wherever the loader
     // would look.
     let first = binding::load(libcrypto).map_err(Failure::Failed)?;
@@ -46,9 +46,9 @@ fn beside(libcrypto: &Path) -> Result<&'static Api, Failure> {
     }
     let path = libcrypto.display();
     if reasons.is_empty() {
-        return Err(Failure::Unsupported(format!("there is no libssl beside {path}")));
+        return Err(Failure::Unsupported(format!("there is no libssl next to {path}")));
     }
-    Err(Failure::Unsupported(format!("no libssl beside {path} will do: {}", reasons.join("; "))))
+    Err(Failure::Unsupported(format!("no libssl next to {path} can be used: {}", reasons.join("; "))))
 }
 
 /// Returns the files whose names are those of a libssl, the same version first. (`libssl3.so` is another

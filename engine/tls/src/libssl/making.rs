@@ -40,17 +40,17 @@ impl Provider for WithClients {
 
 /// Returns both choices, if there is a libssl for this libcrypto.
 fn offers(crypto: &'static libcrypto::Api) -> Vec<&'static str> {
-    let has = beside(crypto).is_ok();
+    let has = next_to(crypto).is_ok();
     CHOICES.iter().filter(|_| has).map(|(choice, _)| *choice).collect()
 }
 
 fn prepare(crypto: &'static libcrypto::Api, task: &Task) -> Prepared {
     if task.op == FIRST {
-        return first::prepare(beside(crypto)?, task);
+        return first::prepare(next_to(crypto)?, task);
     }
     let trusts = crate::families::row("libssl", task, CHOICES)?;
     let making =
-        Making { api: beside(crypto)?, bundle: if *trusts { Some(Bundle::of_system()?) } else { None } };
+        Making { api: next_to(crypto)?, bundle: if *trusts { Some(Bundle::of_system()?) } else { None } };
     let prepare = task.operation::<fn(Making) -> Prepared>(&[
         ("context", |making| Ok(Box::new(making))),
         ("connection", |making| Ok(Box::new(Connections { context: making.context()?, making }))),
@@ -59,7 +59,7 @@ fn prepare(crypto: &'static libcrypto::Api, task: &Task) -> Prepared {
 }
 
 /// Opens the libssl that uses a libcrypto.
-fn beside(crypto: &libcrypto::Api) -> Result<&'static Api, Failure> {
+fn next_to(crypto: &libcrypto::Api) -> Result<&'static Api, Failure> {
     let path = binding::file_of(crypto.OpenSSL_version as *const c_void);
     library::open(path.as_deref().and_then(|path| path.to_str()))
 }

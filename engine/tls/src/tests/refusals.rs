@@ -216,7 +216,7 @@ fn a_libcrypto_alone_is_unsupported() {
     let outcome = Client::new(&subject.client(Protocol::Tls13)).map(drop);
     std::fs::remove_dir_all(&folder).expect("the folder to go");
     let Err(Failure::Unsupported(reason)) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(format!("there is no libssl beside {}", alone.display()), reason);
+    assert_eq!(format!("there is no libssl next to {}", alone.display()), reason);
 }
 
 /// A byte changed on the way, wherever in the handshake, breaks it with a message; no library crashes.

@@ -71,7 +71,7 @@ impl Trial {
     /// Opens connections that are held, fetches sessions to resume, and signs in.
     pub fn open(load: &Load, seed: u64) -> Result<Trial, Failure> {
         fits(load)?;
-        let accounts = Accounts::open(&load.components).and_then(|here| here.beside(&load.elsewhere));
+        let accounts = Accounts::open(&load.components).and_then(|here| here.with_others(&load.elsewhere));
         let accounts = accounts.map_err(Failure::Failed)?;
         let plan = Arc::new(Plan::new(load, seed));
         let prepares = SignIn::new(&load.visitors())?.prepares();

@@ -101,7 +101,7 @@ fn serve(
     let (mut event_loop, address) = Loop::new(listener, is_shared, tls, service)?;
     match say(&Listening { listening: address, tls: library, provider: receipt }) {
         true => event_loop.run(),
-        false => Err(io::Error::other("nobody reads the output of this server")),
+        false => Err(io::Error::other("no program reads the output of this server")),
     }
 }
 

@@ -42,7 +42,7 @@ def quiet_share_words(study: StudyJudgement) -> str:
 
 
 def run_line(judgement: Judgement) -> str:
-    """Return `AMD EPYC, 2 cores, Linux 6.18 · 27 November 2026 · 11 questions · core undisturbed 61 % …`."""
+    """Return `AMD EPYC, 2 cores, Linux 6.18 · 27 November 2026 · 11 questions · the core quiet 61 % …`."""
     run, studies = judgement.run, judgement.studies
     accurate = accuracy_words(accuracy(studies))
     parts = (
@@ -76,11 +76,11 @@ def date_words(started: str) -> str:
 
 
 def quiet_range_words(studies: Sequence[StudyJudgement]) -> str:
-    """Return `core undisturbed 61 % of the time`, or the lowest and the highest share of several studies."""
+    """Return `the core quiet 61 % of the time`, or the lowest and the highest share of several studies."""
     if any(study.trust.may_have_neighbour for study in studies):
-        return "undisturbed share of the core not known (first run on this processor)"
+        return "quiet share of the core not known (first run on this processor)"
     shares = sorted(round(share, 2) for study in studies if (share := study.trust.quiet_share) is not None)
     if not shares:
-        return "undisturbed share of the core not known (no probe on it)"
+        return "quiet share of the core not known (no probe on it)"
     least, most = percent(shares[0]), percent(shares[-1])
-    return f"core undisturbed {least if least == most else f'{least} to {most}'} of the time"
+    return f"the core quiet {least if least == most else f'{least} to {most}'} of the time"

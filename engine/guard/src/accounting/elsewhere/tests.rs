@@ -87,7 +87,7 @@ fn billed(flags: [Flags; 3]) -> Bill {
         })
         .collect();
     let mut accounts =
-        Accounts::open(&BTreeMap::new()).and_then(|here| here.beside(&places)).expect("accounts");
+        Accounts::open(&BTreeMap::new()).and_then(|here| here.with_others(&places)).expect("accounts");
     let round_trips = accounts.round_trips_ns();
     assert_eq!(BTreeMap::from(NAMES.map(|name| (name.to_owned(), true))), {
         round_trips.into_iter().map(|(name, ns)| (name, (1_000..60_000_000_000).contains(&ns))).collect()
@@ -154,7 +154,7 @@ fn opened(late: usize, then: Option<&'static str>) -> (SocketAddr, Result<Accoun
     let token_file = TokenFile::new();
     let components = BTreeMap::from([("web".to_owned(), 1)]);
     let place = Place { address, token_file: token_file.0.clone(), components };
-    (address, Accounts::open(&BTreeMap::new()).and_then(|here| here.beside(&[place])))
+    (address, Accounts::open(&BTreeMap::new()).and_then(|here| here.with_others(&[place])))
 }
 
 const LATE: Duration = Duration::from_millis(20);

@@ -94,11 +94,11 @@ pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
 }
 
 /// Returns the form of an account, with the tokens of the form and of its cookie, which are usually equal.
-fn filled_in(host: &str, account: &Account, token: Option<&str>, beside: Option<&str>) -> Vec<u8> {
+fn filled_in(host: &str, account: &Account, token: Option<&str>, cookie_token: Option<&str>) -> Vec<u8> {
     let Account { name, password } = account;
     let token = token.map_or(String::new(), |token| format!("&{TOKEN}={}", encode(token)));
     let body = format!("name={}&password={}{token}", encode(name), encode(password));
-    let cookie = beside.map_or(String::new(), |token| format!("Cookie: {TOKEN}={token}\r\n"));
+    let cookie = cookie_token.map_or(String::new(), |token| format!("Cookie: {TOKEN}={token}\r\n"));
     let length = body.len();
     format!(
         "POST {PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n{cookie}\r\n{body}"
@@ -197,9 +197,9 @@ impl Client for FormClient {
                 };
                 let before = std::mem::replace(&mut user.token, given);
                 let is_another = self.wrong == Some(ANOTHER_TOKEN);
-                let beside = if is_another { &before } else { &user.token };
+                let cookie_token = if is_another { &before } else { &user.token };
                 let account = &self.accounts[user.account];
-                user.form = filled_in(&self.host, account, Some(&user.token), Some(beside));
+                user.form = filled_in(&self.host, account, Some(&user.token), Some(cookie_token));
                 Stage::Form
             }
             Stage::Form => {

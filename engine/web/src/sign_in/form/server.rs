@@ -76,8 +76,8 @@ impl<T: Lookup> FormServer<T> {
             return Reply { status: Status::Done, headers: &self.headers, text: &self.text };
         };
         let token = field(body, TOKEN.as_bytes()).unwrap_or_default();
-        let beside = request.cookie.and_then(|header| of_cookie(header, TOKEN)).unwrap_or_default();
-        if verify_slices_are_equal(&token, beside).is_err() || !self.tokens.is_ours(&token, now_s) {
+        let cookie_token = request.cookie.and_then(|header| of_cookie(header, TOKEN)).unwrap_or_default();
+        if verify_slices_are_equal(&token, cookie_token).is_err() || !self.tokens.is_ours(&token, now_s) {
             let text = "this form was not filled in here: ask for it again\n";
             return Reply { status: Status::Forbidden, headers: "", text };
         }
@@ -198,10 +198,10 @@ pub mod tests {
         let bare = text("other", "1");
         let bare = parse(bare.as_bytes()).expect("a request").expect("a whole one");
         let token = given(&server.form_at(&bare, None, NOW_S), TOKEN);
-        let beside = text(TOKEN, &token);
-        let beside = parse(beside.as_bytes()).expect("a request").expect("a whole one");
+        let filled = text(TOKEN, &token);
+        let filled = parse(filled.as_bytes()).expect("a request").expect("a whole one");
         let form = format!("name=u1&password=password&{TOKEN}={token}");
-        let ticket = given(&server.form_at(&beside, Some(form.as_bytes()), NOW_S), COOKIE);
+        let ticket = given(&server.form_at(&filled, Some(form.as_bytes()), NOW_S), COOKIE);
         let page = text(COOKIE, &ticket);
         let page = parse(page.as_bytes()).expect("a request").expect("a whole one");
         for now_s in [NOW_S, NOW_S + expected_s - 1] {

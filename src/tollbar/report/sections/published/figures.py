@@ -26,8 +26,8 @@ def figures_words(claim: Claim) -> str:
     pairs = zip(claim.published[::2], claim.published[1::2], strict=True) if claim.is_judged else ()
     said = "; ".join(f"{of.text} over {over.text}" for of, over in pairs)
     amounts = {"error": claim.error, "deviation": claim.deviation}
-    beside = ", ".join(f"{name} {amount.text}" for name, amount in amounts.items() if amount)
-    return "; ".join(filter(None, (said, beside)))
+    parts = ", ".join(f"{name} {amount.text}" for name, amount in amounts.items() if amount)
+    return "; ".join(filter(None, (said, parts)))
 
 
 def has_number(claim: Claim) -> bool:
