@@ -3,8 +3,10 @@
 //!
 //! This program starts, ends and accounts for processes. For the other commands it becomes the program that has them.
 
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::ffi::{CString, c_char};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use tollbar_contract::process;
 use tollbar_guard::{account, guard, keep};
@@ -66,11 +68,27 @@ fn main() {
 fn become_program(name: &str, arguments: &[String]) -> i32 {
     let own = std::env::current_exe().unwrap_or_default();
     let program = own.with_file_name(name);
-    let mut command = Command::new(&program);
-    if let Some(called) = std::env::args_os().next() {
-        command.arg0(called);
-    }
-    let error = command.args(arguments).exec();
+    let called = std::env::args_os().next().unwrap_or_else(|| own.into_os_string());
+    let words =
+        std::iter::once(called.into_vec()).chain(arguments.iter().map(|word| word.clone().into_bytes()));
+    let error = execute(&program, words);
     eprintln!("tollbar-engine: cannot start {}: {error}", program.display());
     NOT_STARTED
+}
+
+/// Replaces this process by the program with these words, the first of which is its name. Returns only the error.
+///
+/// `Command::exec` would search for the program as a shell does, and so give a damaged program to `/bin/sh` as a script:
+/// an empty one would end with success.
+fn execute(program: &Path, words: impl Iterator<Item = Vec<u8>>) -> io::Error {
+    let words: Result<Vec<CString>, _> = words.map(CString::new).collect();
+    let (Ok(words), Ok(program)) = (words, CString::new(program.as_os_str().as_bytes())) else {
+        return io::ErrorKind::InvalidInput.into();
+    };
+    let pointers: Vec<*const c_char> =
+        words.iter().map(|word| word.as_ptr()).chain(std::iter::once(std::ptr::null())).collect();
+    // SAFETY: both are texts that end with a zero byte, or a list of such that ends with a null pointer, and outlive
+    // the call.
+    unsafe { libc::execv(program.as_ptr(), pointers.as_ptr()) };
+    io::Error::last_os_error()
 }
