@@ -204,7 +204,7 @@ def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp
 def test_a_run_of_load_clients_is_no_run_of_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     of = digests()
     clients = replace(of, study=replace(of.study, measure=replace(of.study.measure, cost="client-cpu")))
-    monkeypatch.setattr("tollbar.cli.choose.read_run", lambda _: run(clients))
+    monkeypatch.setattr("tollbar.cli.choose.read_run", lambda *_, **__: run(clients))
     with pytest.raises(TollbarError, match="the run has only the load client's CPU time for digest"):
         command("digest", run=tmp_path)
 

@@ -16,9 +16,11 @@ def test_one_study_is_read_and_analysed_as_among_the_others(tmp_path: Path) -> N
     with tarfile.open(RECORDED) as archive:
         archive.extractall(tmp_path, filter="data")
     whole = results.read(tmp_path / "run")
-    assert sorted(readings(row for one in whole.studies for row in one.rows)) == sorted(results.probes(whole.directory))
+    probes_ns = sorted(readings(row for one in whole.studies for row in one.rows))
+    assert whole.probes_ns is None
     for judged in analysis.judge(whole).studies:
-        alone = results.read(whole.directory, judged.about.name)
+        alone = results.read(whole.directory, name=judged.about.name)
+        assert probes_ns == sorted(alone.probes_ns or ())
         assert [judged.rows] == [one.rows for one in alone.studies]
         widest = so_far_of(whole.directory, judged.about.name).widest
         halves = [toll.ratio.half_width for toll in judged.tolls if toll.ratio and toll.row.key != toll.against.key]

@@ -53,11 +53,12 @@ def _within(chunks: Chunks, place: int) -> Readings:
     return chunks.probes_ns[place] if place < len(chunks.probes_ns) - 1 else [None] * len(chunks)
 
 
-def quickness(run: Run, probes_ns: Sequence[float] | None = None) -> Quickness:
+def quickness(run: Run) -> Quickness:
     """Return the quickness of a quiet moment by all probes of a run: a short study may lie in one phase of the machine.
 
-    `probes_ns` are those of the whole run, if only some of its studies were read.
+    They are those of the whole run, even if only some of its studies were read.
     """
+    probes_ns = run.probes_ns
     if probes_ns is None:
         probes_ns = readings(row for study_run in run.studies for row in study_run.rows)
     found = quickness_of(probes_ns, run.best_probe_ns, by_chain_ns(run.fingerprint, run.chain_ns))

@@ -37,9 +37,9 @@ class SoFar:
 
 def so_far_of(directory: Path, name: str) -> SoFar:
     """Read one study of a run and analyse its tolls; of the other studies' trials only the probes count."""
-    run = results.read(directory, name)
+    run = results.read(directory, name=name)
     (study_run,) = run.studies
-    return so_far(study_run, quickness(run, results.probes(directory)))
+    return so_far(study_run, quickness(run))
 
 
 def so_far(study_run: StudyRun, known: Quickness | None = None) -> SoFar:

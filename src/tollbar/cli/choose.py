@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import study
+from tollbar import results, study
 from tollbar.analysis import quickness
 from tollbar.catalog import libraries, policies, servers
 from tollbar.catalog.families import Family, Standing, Value, is_answer
@@ -179,14 +179,13 @@ def _served(family: Family, given: Mapping[str, tuple[Value, ...]]) -> bool:
 
 
 def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path) -> Answered:
-    found = read_run(path)
-    families_there = {one.study.family.name for one in found.studies}
-    if asked.family.name not in families_there:
-        known = ", ".join(sorted(families_there))
+    found = read_run(path, family=asked.family.name)
+    if not found.studies:
+        known = ", ".join(sorted({one.family.name for one in results.studies(path)}))
         raise TollbarError(
             f"the run has no cells of the family {asked.family.name}", where=str(path), hint=f"it has {known}"
         )
-    if not any(_is_of_servers(one, asked.family) for one in found.studies):
+    if not any(map(_is_of_servers, found.studies)):
         what = f"the run has only the load client's CPU time for {asked.family.name}; the server's is needed"
         hint = "on the server's machine, measure again with `--server-pid PID`"
         raise TollbarError(what, where=str(path), hint=hint)
@@ -194,7 +193,7 @@ def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path)
     if not places:
         _refuse_unknown(asked, given, found)
     near = _nearby(asked, given)
-    there = [row.coordinates for one in found.studies if one.study.family.name == asked.family.name for row in one.rows]
+    there = [row.coordinates for one in found.studies for row in one.rows]
     return Answered(asked, places, _left(near, there), f"from {found.name}", is_of_run=True)
 
 
@@ -205,22 +204,17 @@ def _left(near: Nearby, there: Sequence[Mapping[str, Value]]) -> list[Candidate]
 
 def _places(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: Run) -> list[Choosing]:
     known = quickness(run)
-    return [
-        place
-        for one in run.studies
-        if _is_of_servers(one, asked.family)
-        for place in choose_from(asked, one, given, known)
-    ]
+    return [place for one in run.studies if _is_of_servers(one) for place in choose_from(asked, one, given, known)]
 
 
-def _is_of_servers(of: StudyRun, family: Family) -> bool:
-    """Return true if a study has costs of this family's choices: a load client's CPU time is not a server's."""
-    return of.study.family.name == family.name and of.study.measure.cost != "client-cpu"
+def _is_of_servers(of: StudyRun) -> bool:
+    """Return true if a study has costs of its family's choices: a load client's CPU time is not a server's."""
+    return of.study.measure.cost != "client-cpu"
 
 
 def _refuse_unknown(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: Run) -> None:
     """Raise TollbarError that names the coordinate that no row of the run has, and the known values."""
-    rows = [row for one in run.studies if one.study.family.name == asked.family.name for row in one.rows]
+    rows = [row for one in run.studies for row in one.rows]
     for name, values in given.items():
         there = {row.coordinates[name] for row in rows if name in row.coordinates}
         if not any(is_like(str(have), str(value)) for have in there for value in values):

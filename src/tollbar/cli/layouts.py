@@ -118,14 +118,14 @@ def command_line() -> tuple[str, ...]:
     return ("tollbar", *sys.argv[1:])
 
 
-def read_run(run: Path) -> Run:
-    """Read a run to be judged, and note this look at it, which later blocks pay for; warn if it cannot be noted.
+def read_run(run: Path, *, family: str | None = None) -> Run:
+    """Read a run to be judged, or its studies of one family, and note this look at it, which later blocks pay for.
 
-    Raises TollbarError if it is not a run; then nothing is written.
+    Warns if it cannot be noted. Raises TollbarError if it is not a run; then nothing is written.
     """
     from tollbar import results
 
-    found = results.read(run)
+    found = results.read(run, family=family)
     not_noted = results.note_interim_look(run)
     if not_noted is not None:
         terminal.say(f"warning: {not_noted}", "yellow")

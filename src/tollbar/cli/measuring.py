@@ -196,9 +196,9 @@ def _steps(events: Iterator[Event], answered: Callable[[str], None] | None) -> I
 
 def _say_answer(directory: Path, name: str) -> None:
     """Print the first sentence of a study's answer, before later studies are measured."""
-    run = results.read(directory, name)
+    run = results.read(directory, name=name)
     (measured,) = run.studies
-    judged = analysis.judge_study(measured, quickness(run, results.probes(directory)))
+    judged = analysis.judge_study(measured, quickness(run))
     terminal.say(f"  {name}: {answer(judged)[0]}")
 
 

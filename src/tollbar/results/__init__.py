@@ -8,7 +8,7 @@ judgement, `judged.json`. No measurement is thrown away.
 from tollbar.results.changes import changes, made_with
 from tollbar.results.export import export, free_names, write
 from tollbar.results.looks import present
-from tollbar.results.reading import probes, read, studies
+from tollbar.results.reading import read, studies
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.results.run_json import about, refuse_resumption
 from tollbar.results.store import Store, create, measured_as, note_interim_look, reopen, update_about
@@ -27,7 +27,6 @@ __all__ = [
     "measured_as",
     "note_interim_look",
     "present",
-    "probes",
     "read",
     "refuse_resumption",
     "reopen",

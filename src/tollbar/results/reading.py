@@ -30,8 +30,11 @@ from tollbar.results.stored import MOST_COORDINATES, MOST_COORDINATES_OF_ALL, MO
 from tollbar.study.plan.grid import MOST_COMPARISONS
 
 
-def read(directory: Path, only: str | None = None) -> Run:
-    """Return the run as it is in its directory, or only its study of this name."""
+def read(directory: Path, *, name: str | None = None, family: str | None = None) -> Run:
+    """Return the run as it is in its directory, or only its studies of this name or family.
+
+    Raises TollbarError if it is not a run.
+    """
     # Names of servers and libraries may have any characters, and are printed on a terminal.
     said = printable_in(about(directory))
     names = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
@@ -40,14 +43,16 @@ def read(directory: Path, only: str | None = None) -> Run:
         database.row_factory = sqlite3.Row
         present = reach(database)
         found = zip(studies(directory), said["studies"].values(), strict=True)
-        asked = [(one, entry) for one, entry in found if only in (None, one.name)]
-        tables = _tables(database, {one.name for one, _ in asked}, counts, only_some=only is not None)
+        asked = [(one, entry) for one, entry in found if name in (None, one.name) and family in (None, one.family.name)]
+        only_some = len(asked) < len(said["studies"])
+        tables = _tables(database, {one.name for one, _ in asked}, counts, only_some=only_some)
         read_back = tuple(
             _study(
                 tables, one, [look["blocks"] for look in looks(entry["interim_looks"], present.get(one.name))], names
             )
             for one, entry in asked
         )
+        probes_ns = _probes(database, counts) if only_some else None
     return Run(
         directory=directory,
         name=directory.resolve().name,
@@ -59,7 +64,8 @@ def read(directory: Path, only: str | None = None) -> Run:
         best_probe_ns=said.get("best_probe_ns"),
         chain_ns=said.get("chain_ns"),
         method=said.get("method", FIRST),
-        **{name: said[name] for name in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
+        probes_ns=probes_ns,
+        **{key: said[key] for key in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
     )
 
 
@@ -79,12 +85,11 @@ def results_of(directory: Path) -> Iterator[tuple[sqlite3.Connection, Mapping[st
         raise TollbarError(f"not as Tollbar writes it: {why(error)}", where=str(path)) from error
 
 
-def probes(directory: Path) -> list[float]:
-    """Return the nanoseconds of the probes next to all chunks of a run, in no order. Raises TollbarError."""
-    with results_of(directory) as (database, counts):
-        read = database.execute("select by_round from observation not indexed where metric in (?, ?)", (BEFORE, AFTER))
-        texts = (text for rows in stored.rows_of(read, counts["observation"]) for (text,) in rows)
-        return [ns for values in stored.series([*texts]) for ns in values if ns is not None]
+def _probes(database: sqlite3.Connection, counts: Mapping[str, int]) -> list[float]:
+    """Return the nanoseconds of the probes next to all chunks of a run, in no order."""
+    read = database.execute("select by_round from observation not indexed where metric in (?, ?)", (BEFORE, AFTER))
+    some = (stored.series([text for (text,) in rows]) for rows in stored.rows_of(read, counts["observation"]))
+    return [ns for series in some for values in series for ns in values if ns is not None]
 
 
 @contextlib.contextmanager

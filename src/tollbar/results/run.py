@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,6 +134,8 @@ class Run:
     """Duration of a quiet probe on this processor and kernel in earlier runs; None without any."""
     chain_ns: float | None = None
     """Duration of the run's quickest chains; None if none was read: with `best_probe_ns`, and in earlier versions."""
+    probes_ns: Sequence[float] | None = None
+    """Nanoseconds of all probes of the run, in no order, if only some of its studies were read; otherwise None."""
 
     @property
     def is_simulated(self) -> bool:

@@ -212,7 +212,8 @@ def coordinates(text: str) -> Mapping[str, Value]:
         raise ValueError("the load of a cell must be a number")
     if len(said) > MOST_COORDINATES:
         raise ValueError(f"a cell with {len(said):,} coordinates; at most {MOST_COORDINATES} are read")
-    return printable_in(said)
+    # The text is printable already, and only an escape puts another character into it.
+    return printable_in(said) if "\\" in text else said
 
 
 def _is_value(value: object) -> bool:
