@@ -31,6 +31,31 @@ from tollbar.results import Row
 TERMS = Terms(0.03, interim_looks=1)
 
 
+# Costs.
+
+
+def test_a_cost_is_its_baselines_times_the_ratio_between_them() -> None:
+    """A cell measured in the quick half of a run would otherwise seem to cost less than its ratio says."""
+    slow = [1.0] * 10 + [1.5] * 10
+    base, repeat = ([100 * speed * (1 + one / 1000) for speed in slow] for one in (0, 1))
+    rows = [
+        row({"choice": "none"}, base, repeats_ns=repeat),
+        row({"choice": "double"}, [200.0] * 10, against="none"),
+        row({"choice": "alone"}, [300.0] * 10),
+    ]
+    judged = judge_study(study_run(rows))
+    cost = {one.row.key: one for one in judged.measurements if one.metric == "cpu"}
+    ratio = next(toll.ratio for toll in judged.tolls if toll.row.key == "double")
+    assert ratio is not None
+    assert 2.0 == pytest.approx(ratio.estimate, rel=0.001)
+    assert cost["double"].value == pytest.approx(cost["none"].value * ratio.estimate, rel=1e-9)
+    assert cost["double"].low < cost["double"].value < cost["double"].high
+    assert 300 == pytest.approx(cost["alone"].value, rel=0.001)
+    assert 200 == pytest.approx(
+        next(m.value for m in judged.measurements if m.metric == "cpu-all" and m.row.key == "double")
+    )
+
+
 # Verdicts.
 
 

@@ -42,7 +42,23 @@ class Costs(Visited):
         return {}
 
     def best_cost(self, row: Row) -> Interval | None:
-        """Return nanoseconds per operation, quiet, or over all samples if too few are quiet; None if not measured."""
+        """Return nanoseconds per operation; None if not measured.
+
+        This is the baseline's cost times the ratio to it, so that costs and ratios never contradict each other: two
+        costs by themselves are of different moments. A baseline, and a cell without a ratio, has its own cost.
+        """
+        against = self.by_key.get(row.against or "")
+        own = self.own_cost(row)
+        if own is None or against is None or against.key == row.key:
+            return own
+        base, ratio = self.own_cost(against), self.best_ratio(row, against)
+        return own if base is None or ratio is None else intervals.product(base, ratio)
+
+    def own_cost(self, row: Row) -> Interval | None:
+        """Return nanoseconds per operation by this cell's samples alone: quiet, or all if too few are quiet.
+
+        None if nothing was measured.
+        """
         return self._best((row,), self._cost, row)
 
     def all_samples(self, row: Row) -> Interval | None:

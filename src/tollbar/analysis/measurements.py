@@ -140,9 +140,12 @@ def _round_trips(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[
 def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
     """Yield the cost of each component if several pay it: a server's components, or a client and its database."""
     names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
+    whole, own = ledger.best_cost(row), ledger.own_cost(row)
+    # Components add up to the cost, which is not that of the cell's samples alone.
+    factor = whole.estimate / own.estimate if whole and own and own.estimate else 1.0
     for name in names if len(names) > 1 else ():
         visits = ledger.visits_of(trials, partial(_paid, name))
-        yield from _costs_of(row, ledger.metric, visits, ledger, component=name)
+        yield from _costs_of(row, ledger.metric, visits, ledger, component=name, factor=factor)
 
 
 def _paid(component: str, told: Told) -> np.ndarray:
@@ -162,13 +165,14 @@ def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurem
 
 
 def _costs_of(
-    row: Row, metric: str, visits: Visits, ledger: Ledger, component: str | None = None
+    row: Row, metric: str, visits: Visits, ledger: Ledger, component: str | None = None, factor: float = 1.0
 ) -> Iterator[Measurement]:
+    """Yield a cost as `_costs` does, the first one times `factor`."""
     all_samples = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
     quiet = stats.cost(visits, Moments.QUIET, confidence=ledger.confidence)
     is_quiet = ledger.quickness.was_ever_quiet and ledger.is_even((row,))
     best = intervals.best(quiet, all_samples) if is_quiet else all_samples
-    yield from _costs(row, metric, best, all_samples, component)
+    yield from _costs(row, metric, best.times(factor) if best else None, all_samples, component)
 
 
 def _costs(

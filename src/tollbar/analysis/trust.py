@@ -207,7 +207,7 @@ def _share_of_readings(ledger: Ledger) -> float | None:
 
 
 def _was_never_quiet(row: Row, ledger: Ledger) -> bool:
-    found = ledger.best_cost(row)
+    found = ledger.own_cost(row)
     return found is not None and found.moments is Moments.ALL and row.key not in ledger.varying
 
 

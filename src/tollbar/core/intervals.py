@@ -54,6 +54,10 @@ class Interval:
         """Half of the interval on the logarithm, as a share: 0.02 for ± 2 %."""
         return math.sqrt(self.high / self.low) - 1 if self.is_bounded and self.low > 0 else math.inf
 
+    def times(self, factor: float) -> Interval:
+        """Return the same in another unit."""
+        return replace(self, estimate=self.estimate * factor, low=self.low * factor, high=self.high * factor)
+
     @property
     def inverse(self) -> Interval:
         """The ratio of the same comparison in the other direction."""
@@ -71,8 +75,14 @@ def best(quiet: Interval | None, noisy: Interval | None) -> Interval | None:
 
 def quotient(one: Interval, other: Interval) -> Interval:
     """Return the ratio of two estimates of different runs: their relative errors add as squares."""
-    found = one.estimate / other.estimate
-    how = one.confidence, min(one.n, other.n), one.moments, min(one.freedom, other.freedom)
+    return replace(product(one, other.inverse), moments=one.moments)
+
+
+def product(one: Interval, other: Interval) -> Interval:
+    """Return the product of two estimates: their relative errors add as squares. Quiet if both are."""
+    found = one.estimate * other.estimate
+    moments = Moments.ALL if one.is_noisy or other.is_noisy else Moments.QUIET
+    how = one.confidence, min(one.n, other.n), moments, min(one.freedom, other.freedom)
     if not (one.is_bounded and other.is_bounded):
         return Interval(found, 0.0, math.inf, *how)
     half = math.hypot(math.log(one.high / one.low) / 2, math.log(other.high / other.low) / 2)
