@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,16 @@ import pytest
 from conftest import Tollbar
 from report_example import digests, judgement
 from served_example import arrivals
+from tollbar.analysis import StudyJudgement
+from tollbar.cli import runs
+from tollbar.cli.layouts import TableFormat
+from tollbar.core.records import Outcome
 from tollbar.report import json_forms
+from tollbar.report.blocks import DASH
 from tollbar.report.groups import by_cell, by_row
 from tollbar.report.sections.load import P95
-from tollbar.report.sections.within import PER_S, reached, within_cells, within_listing
+from tollbar.report.sections.within import PER_S, UNMEASURED, reached, within_cells, within_listing
+from tollbar.report.terminal import streams
 
 ROWS = by_cell(arrivals().study.rows)[0][:3]
 
@@ -26,10 +33,14 @@ ROWS = by_cell(arrivals().study.rows)[0][:3]
         ([0.01, 0.06, 0.02], 0, 1),
         ([0.06, 0.07, 0.08], None, 0),
         ([0.05, 0.05, 0.05], 2, None),
+        # Nothing is known of a load that failed, so a higher one does not count.
+        ([0.01, None, 0.02], 0, 1),
+        ([None, 0.01, 0.02], None, 0),
+        ([0.01, 0.02, None], 1, 2),
     ],
 )
 def test_a_load_counts_if_each_lower_one_is_within_the_limit(
-    p95_s: list[float], highest: int | None, beyond: int | None
+    p95_s: list[float | None], highest: int | None, beyond: int | None
 ) -> None:
     found = reached(ROWS, p95_s, 0.05)
     assert (None if highest is None else ROWS[highest]) is found.highest
@@ -69,13 +80,61 @@ def test_the_document_has_the_same_loads() -> None:
     assert json_forms.of_run(judgement([study]))["within"] is None
 
 
+def failed_at(study: StudyJudgement, key: str) -> StudyJudgement:
+    """Return a study whose row of this key failed and has no measurement."""
+    rows = tuple(
+        replace(row, outcome=Outcome.FAILED, reason="3 of 300 requests failed") if row.key == key else row
+        for row in study.rows
+    )
+    return replace(
+        study,
+        study=replace(study.study, rows=rows),
+        measurements=tuple(one for one in study.measurements if one.row.key != key),
+    )
+
+
+def test_a_load_that_failed_between_two_good_ones_is_the_next_one() -> None:
+    lowest, middle, _ = ROWS
+    study = failed_at(arrivals(), middle.key)
+    (cell,) = (one for one in within_cells(study, 3600.0) if one.sides.highest and one.sides.highest.key == lowest.key)
+    assert cell.sides.beyond
+    assert middle.key == cell.sides.beyond.key
+    listing = within_listing(study, 3600.0)
+    assert listing
+    assert ["failed"] == [row[5].says for row in listing.tables[0].rows if row[5] != DASH]
+    assert UNMEASURED in listing.notes
+    (said,) = (one for one in json_forms.of_run(judgement([study]), 3600.0)["within"] if one["next"] is not None)
+    assert {"load": middle.coordinates[cell.load], "p95_us": None, "requests_per_s": None} == said["next"]
+
+
+def test_a_load_that_cannot_be_measured_here_is_left_out() -> None:
+    _, middle, _ = ROWS
+    study = failed_at(arrivals(), middle.key)
+    rows = [replace(r, outcome=Outcome.UNSUPPORTED) if r.key == middle.key else r for r in study.rows]
+    absent = replace(study, study=replace(study.study, rows=tuple(rows)))
+    assert all(one.sides.beyond is None for one in within_cells(absent, 3600.0))
+
+
 def test_a_study_of_one_load_has_none() -> None:
     assert within_listing(digests(), 0.05) is None
+
+
+@pytest.mark.parametrize("layout", ["terminal", "markdown"])
+def test_the_answer_precedes_the_report(
+    layout: TableFormat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runs, "judged_run", lambda _: judgement([arrivals()]))
+    streams.stdout.cache_clear()
+    runs.judge(Path("a-run"), within="50ms", format=layout)
+    streams.stdout.cache_clear()
+    printed = capsys.readouterr().out
+    assert printed.index("95 % of the answers within") < printed.index(arrivals().about.question)
 
 
 def test_the_command_says_so(tollbar: Tollbar, own_run: Path) -> None:
     done = tollbar("judge", own_run, "--within", "50ms")
     assert 2 == done.returncode
     assert "`--within` needs a run with several loads" in done.stderr
+    assert "" == done.stdout
     for words in (["--within", "50ms", "--json"], ["--within", "50ms", "--markdown"], ["--within", "fast"]):
         assert 2 == tollbar("judge", own_run, *words).returncode

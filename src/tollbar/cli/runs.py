@@ -48,12 +48,13 @@ def judge(
     limit_s = None if within is None else read_seconds("--within", within)
     judged = judged_run(run)
     listings = [] if limit_s is None else _within(judged, limit_s, where=str(run))
+    # The answer to the user's question comes before the report.
+    for one in listings if layout != "json" else ():
+        (terminal.show_listing_markdown if layout == "markdown" else terminal.show_listing)(one)
     if layout == "markdown":
         terminal.show_markdown(judged, everything=all)
     else:
         show(judged, as_json=layout == "json", everything=all, within_s=limit_s)
-    for one in listings if layout != "json" else ():
-        (terminal.show_listing_markdown if layout == "markdown" else terminal.show_listing)(one)
     return status_of(judged)
 
 

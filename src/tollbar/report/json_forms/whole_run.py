@@ -103,7 +103,7 @@ class RunDocument(Document):
     """null without `judge --within`; with it each cell of a study of several loads, highest first, with the name of
     the load (`by`), the `highest` at which 95 % of the answers came within the limit, null if none did, and the
     `next` one, null if every load met it; a load has its 95th percentile in microseconds (`p95_us`) and the answers
-    a second
+    a second, both null where the load failed
     """
 
 
@@ -127,10 +127,10 @@ def of_source(part: Published) -> dict[str, Any]:
 def _load(of_cell: WithinCell, row: Row | None) -> LoadForm | None:
     if row is None:
         return None
-    answers = of_cell.throughput.get(row.key)
+    p95, answers = of_cell.p95.get(row.key), of_cell.throughput.get(row.key)
     return LoadForm(
         load=row.coordinates[of_cell.load],
-        p95_us=of_cell.p95[row.key].value,
+        p95_us=p95.value if p95 else None,
         requests_per_s=answers.value if answers else None,
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tollbar.analysis import Measurement, StudyJudgement
 from tollbar.core import units
+from tollbar.core.records import Outcome
 from tollbar.report.blocks import DASH, Column, Listing, Table, TableCell, numbers
 from tollbar.report.coordinates import value_words
 from tollbar.report.groups import by_cell, by_row, load_name
@@ -17,6 +18,7 @@ from tollbar.results import Row
 
 # Response times are measured in microseconds.
 PER_S = 1e6
+UNMEASURED = "A load without a p95 ends the search: nothing shows that it, or a higher one, is within the limit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,17 @@ class Reached:
     highest: Row | None
     """Highest load within the limit, as each lower one is; None: the least load is beyond it."""
     beyond: Row | None
-    """Least load beyond the limit; None: every load is within it."""
+    """Least load that is not within the limit, because it is beyond it or was not measured; None: every load is within
+    it.
+    """
 
 
-def reached(rows: Sequence[Row], p95_s: Sequence[float], limit_s: float) -> Reached:
-    """Return the loads on both sides of a limit, of rows in the order of their loads with their 95th percentiles."""
-    within = next((n for n, one in enumerate(p95_s) if one > limit_s), len(rows))
+def reached(rows: Sequence[Row], p95_s: Sequence[float | None], limit_s: float) -> Reached:
+    """Return the loads on both sides of a limit, of rows in the order of their loads with their 95th percentiles.
+
+    A load without a percentile failed: nothing shows that it, or a higher one, is within the limit.
+    """
+    within = next((n for n, one in enumerate(p95_s) if one is None or one > limit_s), len(rows))
     return Reached(rows[within - 1] if within else None, rows[within] if within < len(rows) else None)
 
 
@@ -51,16 +58,19 @@ class WithinCell:
 
 
 def within_cells(study: StudyJudgement, limit_s: float) -> Sequence[WithinCell]:
-    """Return the cells with their highest load within a limit, highest first; none for a study of one load."""
+    """Return the cells with their highest load within a limit, highest first; none for a study of one load.
+
+    A cell that cannot be measured here is left out.
+    """
     name = load_name(study)
     p95, throughput = by_row(study, P95), by_row(study, THROUGHPUT)
-    if name is None:
+    if name is None or not p95:
         return ()
     found = []
-    for cell in by_cell(study.rows):
-        rows = [row for row in cell if row.key in p95 and row.coordinates.get(name)]
+    for cell in by_cell(row for row in study.rows if row.outcome is not Outcome.UNSUPPORTED):
+        rows = [row for row in cell if row.coordinates.get(name)]
         if rows:
-            sides = reached(rows, [_seconds(p95[row.key]) for row in rows], limit_s)
+            sides = reached(rows, [_seconds(p95.get(row.key)) for row in rows], limit_s)
             found.append(WithinCell(study.about.name, name, rows[0], sides, p95, throughput))
     return sorted(found, key=lambda one: -float(one.sides.highest.coordinates[name] if one.sides.highest else 0))
 
@@ -76,18 +86,26 @@ def within_listing(study: StudyJudgement, limit_s: float) -> Listing | None:
         columns = [TableCell(label(one.row))]
         for row in (one.sides.highest, one.sides.beyond):
             load = TableCell(value_words(family, name, row.coordinates[name])) if row else DASH
-            columns += [load, TableCell(measured_words(one.p95[row.key])) if row else DASH]
+            columns += [load, _p95_cell(row, one.p95) if row else DASH]
         answers = one.throughput.get(one.sides.highest.key) if one.sides.highest else None
         columns.insert(2, TableCell(measured_words(answers)) if answers else DASH)
         rows.append(columns)
     titles = (f"highest {name}", "requests / s", "p95", f"next {name}", "its p95")
     limit = units.show_nanoseconds(limit_s * 1e9)
+    is_unmeasured = any(one.sides.beyond and one.sides.beyond.key not in one.p95 for one in found)
     return Listing(
         f"{study.about.name}: the highest {name} with 95 % of the answers within {limit}",
         tables=[Table("", [Column("cell", names=True), *numbers(*titles)], rows)],
-        notes=["Loads between these two were not measured."],
+        notes=["Loads between these two were not measured.", *([UNMEASURED] if is_unmeasured else [])],
     )
 
 
-def _seconds(found: Measurement) -> float:
-    return found.value / PER_S
+def _p95_cell(row: Row, p95: Mapping[str, Measurement]) -> TableCell:
+    """Return the 95th percentile of a load, or the outcome of one that has none."""
+    if row.key in p95:
+        return TableCell(measured_words(p95[row.key]))
+    return TableCell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
+
+
+def _seconds(found: Measurement | None) -> float | None:
+    return found.value / PER_S if found else None
