@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
@@ -14,8 +15,9 @@ from tollbar.analysis import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.core.intervals import Interval
 from tollbar.core.records import RUNNER, Outcome
 from tollbar.report.chart import block_costs, frontier
+from tollbar.report.groups import cost_metric
 from tollbar.report.html.layout import log_ticks
-from tollbar.report.numbers import TOO_FEW, bracket, excess_words, times, times_range, undecided
+from tollbar.report.numbers import TOO_FEW, amount, bracket, excess_words, times, times_range, undecided
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.effects import contrast_where
 from tollbar.report.sections.results import results
@@ -97,6 +99,20 @@ def test_each_operation_has_its_own_answer() -> None:
         "All 2 cells compared are decided.",
     )
     assert expected == against_baseline(replace(study, tolls=tuple(tolls)))
+
+
+def test_a_baseline_alone_has_its_cost() -> None:
+    study = digests()
+    ours = [row for row in study.rows if row.against == row.key]
+    alone = replace(study, study=replace(study.study, rows=tuple(ours)), tolls=())
+    both = replace(alone, measurements=tuple(m for m in study.measurements if m.row in ours))
+    first = replace(alone, measurements=tuple(m for m in study.measurements if m.row == ours[0]))
+    values = sorted(m.value for m in both.measurements if m.metric == cost_metric(study) and m.component is None)
+    least, most = amount(values[0]), amount(values[-1])
+    assert (f"SHA-256 costs {least} to {most}.", "No cell is compared with it.") == against_baseline(both)
+    assert re.fullmatch(r"SHA-256 costs [\d.]+ [nµm]s\.", against_baseline(first)[0])
+    nothing = replace(alone, measurements=())
+    assert ("SHA-256 was not measured.", "No reason was recorded.") == against_baseline(nothing)
 
 
 def test_nothing_measured_is_said_with_its_reason() -> None:

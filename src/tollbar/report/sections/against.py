@@ -16,7 +16,7 @@ from tollbar.report.coordinates import Form, named_value
 from tollbar.report.costs import cost_words
 from tollbar.report.groups import by_row, cost_metric, real_tolls, split
 from tollbar.report.names import baseline_words, labels, on_one_core, sizes_of, varied, varying, where_words
-from tollbar.report.numbers import bracket, often, percent, percent_of, ratio_words
+from tollbar.report.numbers import amount, bracket, often, percent, percent_of, ratio_words
 from tollbar.report.sections.subject import Subject
 from tollbar.report.standings import CALLED_OUT, standing_words, worst
 from tollbar.results import Row
@@ -31,6 +31,8 @@ def against_baseline(study: StudyJudgement) -> tuple[str, str]:
     """Return two sentences: costs and savings in every cell; then mixed, free, unclear and unmeasured ones."""
     tolls = real_tolls(study)
     baseline = quoted(baseline_words(study)) + on_one_core(study, study.about.baseline)
+    if not tolls:
+        return _alone(study, baseline)
     measured = [t for t in tolls if t.verdict is not Verdict.NOT_MEASURED]
     if not measured:
         return _nothing(study, baseline)
@@ -126,10 +128,23 @@ def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[Subject]:
     return sorted(subjects, key=lambda s: s.middle)
 
 
+def _alone(study: StudyJudgement, baseline: str) -> tuple[str, str]:
+    """Return the cost of a baseline with which no cell is compared, such as the only step of a scenario."""
+    costs = sorted(by_row(study, cost_metric(study)).values(), key=lambda one: one.value)
+    if not costs:
+        return f"{capitalised(baseline)} was not measured.", _first_reason(study)
+    values = dict.fromkeys(amount(one.value, one.unit) for one in (costs[0], costs[-1]))
+    by = f"by {cost_words(study).in_sentence}, " if cost_metric(study) != "cpu" else ""
+    return capitalised(f"{by}{baseline} costs {' to '.join(values)}."), "No cell is compared with it."
+
+
 def _nothing(study: StudyJudgement, baseline: str) -> tuple[str, str]:
+    return f"Nothing was measured against {baseline}.", _first_reason(study)
+
+
+def _first_reason(study: StudyJudgement) -> str:
     reasons = list(dict.fromkeys(r.reason for r in study.rows if r.reason))
-    because = f"The first reason given: {reasons[0].rstrip('.')}." if reasons else "No reason was recorded."
-    return f"Nothing was measured against {baseline}.", because
+    return f"The first reason given: {reasons[0].rstrip('.')}." if reasons else "No reason was recorded."
 
 
 def _ranked(subjects: Sequence[Subject], one: str, several: str, most: int) -> str:
