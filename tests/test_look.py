@@ -236,9 +236,27 @@ def test_lines_to_paste_have_two_certificates() -> None:
     assert 2 == lines["Apache"].count("SSLCertificateFile ")
     assert 2 == lines["HAProxy"].count("crt ")
     assert "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256" in lines["nginx"]
+    assert all("# Smallest approved keys: ECDSA P-256 and RSA-2048.\n" in text for text in lines.values())
     modern = pasted(approved(wanted("tls", ["tlsref-modern"])))
     assert "ssl_ciphers" not in modern["nginx"]
     assert 1 == modern["nginx"].count("ssl_certificate ")
+
+
+@pytest.mark.parametrize(
+    ("policy", "keys"),
+    [
+        (["tr-02102"], ["ecdsa-p256", "rsa-3072"]),
+        (["fedora-future"], ["ecdsa-p256", "rsa-3072"]),
+        (["fedora-default"], ["ecdsa-p256", "rsa-2048"]),
+        (["tlsref-intermediate", "tr-02102"], ["ecdsa-p256", "rsa-3072"]),
+        (["tlsref-modern"], ["ecdsa-p256"]),
+    ],
+)
+def test_lines_to_paste_name_the_smallest_approved_keys(policy: list[str], keys: list[str]) -> None:
+    of = approved(wanted("tls", policy))
+    assert keys == [*of.keys]
+    for text in pasted(of).values():
+        assert all(f"example-{key}.pem" in text for key in keys)
 
 
 def test_the_answer_is_printed_with_rules_keys_and_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,7 +267,7 @@ def test_the_answer_is_printed_with_rules_keys_and_lines(capsys: pytest.CaptureF
     # Lines are whole, however narrow the terminal is.
     assert "\nssl_protocols TLSv1.2 TLSv1.3;\n" in said
     show_brief_markdown(answer(found(WEAK, TLSREF)))
-    assert "```\nssl_protocols" in capsys.readouterr().out
+    assert "```\n# Smallest approved keys: " in capsys.readouterr().out
 
 
 def test_a_certificate_controls_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

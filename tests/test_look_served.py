@@ -190,7 +190,7 @@ def test_pasted_lines_make_the_server_meet_the_policy(tollbar: Tollbar, tmp_path
     more = " ".join(
         line.replace("X25519MLKEM768:", "")
         for line in lines
-        if not line.startswith(("ssl_protocols", "ssl_certificate", "ssl_session_tickets"))
+        if not line.startswith(("#", "ssl_protocols", "ssl_certificate", "ssl_session_tickets"))
     )
     with nginx(tmp_path / "nginx", keys=("rsa-2048", "ecdsa-p256"), more=more) as own:
         said = document(asked(tollbar, own.https, "--policy", "tlsref-intermediate", "--for", "0s", "--json"), 0)

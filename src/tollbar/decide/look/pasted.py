@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar.catalog.policies import Ruling
+from tollbar.core.words import enumeration
 from tollbar.decide.look.offered import CERTIFICATE, CHOICE, CIPHER, KEY_EXCHANGE, Offered, judged
-from tollbar.decide.look.proposed import CERTIFICATES, CIPHERS, GROUPS
+from tollbar.decide.look.proposed import CERTIFICATES, CIPHERS, GROUPS, certificate_title
 from tollbar.decide.rulings import Wanted
 from tollbar.lab.tls.code_points import groups, suites
 
@@ -30,16 +31,19 @@ class Approved:
     suites_of_13: Sequence[str]
     groups: Sequence[str]
     keys: Sequence[str]
-    """Kinds of key, a certificate each: `ecdsa`, `rsa`."""
+    """Smallest approved key of each algorithm, a certificate each: `ecdsa-p256`, `rsa-3072`."""
 
 
 def approved(wanted: Wanted) -> Approved:
     """Return the approved values: without policies those in good standing."""
     versions = [one for one in VERSIONS if _is_met(wanted, CHOICE, one, one)]
     newest = versions[-1] if versions else "tls-1.3"
-    keys = dict.fromkeys(_algorithm(one) for one in CERTIFICATES if _is_met(wanted, CERTIFICATE, one, newest))
+    keys = dict[str, str]()
+    for one in CERTIFICATES:
+        if _is_met(wanted, CERTIFICATE, one, newest):
+            keys.setdefault(_algorithm(one), one)
     # A third key would be for clients that do not exist yet, unless it is the only one.
-    classical = [one for one in keys if one in ("ecdsa", "rsa")]
+    classical = [one for algorithm, one in keys.items() if algorithm in ("ecdsa", "rsa")]
     ciphers = [one for one in CIPHERS if _is_met(wanted, CIPHER, one, newest)]
     known = [one for one in suites().values() if one.cipher in ciphers]
     of_12 = [one for one in known if one.key_exchange == "ecdhe" and one.proves in keys]
@@ -48,7 +52,7 @@ def approved(wanted: Wanted) -> Approved:
         [one.name for one in sorted(of_12, key=lambda one: ciphers.index(one.cipher))] if "tls-1.2" in versions else [],
         [one.name for one in sorted(known, key=lambda one: ciphers.index(one.cipher)) if one.is_of_13],
         _groups(wanted, newest),
-        classical or [*keys][:1],
+        classical or [*keys.values()][:1],
     )
 
 
@@ -56,7 +60,9 @@ def pasted(of: Approved) -> Mapping[str, str]:
     """Return the lines by server; empty where no version, cipher, group or key is approved."""
     if not (of.versions and of.suites_of_13 and of.groups and of.keys):
         return {}
-    return {"nginx": _nginx(of), "Apache": _apache(of), "HAProxy": _haproxy(of)}
+    keys = f"# Smallest approved keys: {enumeration([certificate_title(one) for one in of.keys])}."
+    lines = {"nginx": _nginx(of), "Apache": _apache(of), "HAProxy": _haproxy(of)}
+    return {server: f"{keys}\n{text}" for server, text in lines.items()}
 
 
 def _groups(wanted: Wanted, newest: str) -> Sequence[str]:

@@ -209,7 +209,7 @@ class _Changes:
             if best is None:
                 yield Change(CERTIFICATE, f"remove {one.title}", True, unpriced="no certificate is approved")
                 continue
-            words = f"replace {one.title} by {_certificate_title(best)}"
+            words = f"replace {one.title} by {certificate_title(best)}"
             after, before = self._cell(version, **{CERTIFICATE: best}), self._cell(version, **{CERTIFICATE: one.value})
             yield self._priced(
                 Change(CERTIFICATE, words, True), "connect", after, before, f"no {one.title} is measured"
@@ -218,7 +218,7 @@ class _Changes:
         if kinds == {"rsa"} and self._is_approved(CERTIFICATE, "ecdsa-p256", version):
             after = self._cell(version, **{CERTIFICATE: "ecdsa-p256"})
             before = self._cell(version, **{CERTIFICATE: self._rsa()})
-            words = f"add a certificate with an {_certificate_title('ecdsa-p256')} key"
+            words = f"add a certificate with an {certificate_title('ecdsa-p256')} key"
             yield self._priced(Change(CERTIFICATE, words, False), "connect", after, before, "")
 
     def _resumption(self) -> Iterator[Change]:
@@ -313,6 +313,7 @@ def _clients(version: str) -> str:
     return f"clients with {version_title(version)}"
 
 
-def _certificate_title(kind: str) -> str:
+def certificate_title(kind: str) -> str:
+    """Return a kind of key for people."""
     algorithm, _, rest = kind.partition("-")
     return f"ECDSA {rest.upper().replace('P', 'P-')}" if algorithm == "ecdsa" else kind.upper()
