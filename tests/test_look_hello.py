@@ -20,7 +20,7 @@ from tollbar.lab.tls.presented import presented
 
 OFFER = Offer("tls-1.2", (0xC02F, 0x009C), (0x001D,), (0x0804,), "localhost")
 ALERT = bytes.fromhex("15 0303 0002 0228")
-RSA_SUITE = 0x009C
+RSA_SUITE, ECDHE_SUITE = 0x009C, 0xC02F
 
 
 def record(body: bytes, kind: int = 22) -> bytes:
@@ -216,3 +216,25 @@ def test_a_server_that_selects_anything_is_looked_at_a_limited_number_of_times()
     assert ["AES128-GCM-SHA256"] == [one.name for one in found.suites["tls-1.2"]]
     assert any("was selected though it was not offered" in one for one in found.doubts)
     assert found.connections < 20
+
+
+def test_schemes_after_an_error_of_the_server_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSL selects a scheme whose digest does not fit into an RSA key of 512 bits, and fails at it."""
+    by_name = {one.name: number for number, one in schemes().items()}
+    fits = [by_name[f"rsa_pkcs1_{digest}"] for digest in ("sha256", "sha224", "sha1")]
+    too_long = [by_name[f"rsa_pkcs1_{digest}"] for digest in ("sha384", "sha512")]
+
+    def ask_openssl(address: str, offer: Offer, limit_s: float) -> Agreement | Refusal:
+        selected = next((one for one in offer.schemes if one in (*fits, *too_long)), None)
+        if selected is None:
+            return Refusal("handshake_failure")
+        return Refusal("internal_error") if selected in too_long else Agreement("tls-1.2", ECDHE_SUITE, scheme=selected)
+
+    monkeypatch.setattr(looking, "ask", ask_openssl)
+    monkeypatch.setattr(looking, "PAUSE_S", 0.0)
+    looker = looking._Looker(Remote("https://localhost/", "127.0.0.1:1"))
+    found = looker._schemes("tls-1.2", [suites()[ECDHE_SUITE]], [groups()[0x001D]])
+    assert fits == [one.number for one in found]
+    # Twice the list, then each of the rest.
+    assert len(schemes()) + 1 == looker.connections
+    assert [] == looker.doubts

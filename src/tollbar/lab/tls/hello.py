@@ -40,6 +40,7 @@ ALERTS: Mapping[int, str] = {
     109: "missing_extension", 110: "unsupported_extension", 112: "unrecognized_name", 116: "certificate_required",
     120: "no_application_protocol",
 }  # fmt: skip
+_ERROR = ALERTS[80]
 
 
 class NotTls(Exception):
@@ -82,6 +83,11 @@ class Refusal:
 
     why: str
     is_timeout: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        """True if the server failed at an offer that it had accepted."""
+        return self.why == _ERROR
 
 
 def ask(address: str, offer: Offer, limit_s: float) -> Agreement | Refusal:

@@ -182,6 +182,7 @@ class _Looker:
             ),
             [*schemes()],
             lambda answer: answer.scheme,
+            then_alone=True,
         )
         return [schemes()[number] for number in found]
 
@@ -216,13 +217,24 @@ class _Looker:
             self.doubts.append(f"{late}; it may limit the connections of a client")
 
     def _accepted(
-        self, offer: Callable[[Sequence[int]], Offer], numbers: Sequence[int], picked: Callable[[Agreement], int | None]
+        self,
+        offer: Callable[[Sequence[int]], Offer],
+        numbers: Sequence[int],
+        picked: Callable[[Agreement], int | None],
+        *,
+        then_alone: bool = False,
     ) -> list[int]:
-        """Return the numbers that the server accepts, in the order in which it selects them."""
+        """Return the numbers that the server accepts, in the order in which it selects them.
+
+        With `then_alone` each of the rest is offered alone after an error of the server's: it selects a scheme for
+        which its RSA key is too short, although it could use a later one.
+        """
         left, found = [*numbers], list[int]()
         while left:
             answer = self._ask(offer(left))
             if isinstance(answer, Refusal):
+                if then_alone and answer.is_error and len(left) > 1:
+                    found += [one for one in left if self._accepted(offer, [one], picked)]
                 break
             number = picked(answer)
             if number not in left or number is None:
