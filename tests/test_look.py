@@ -9,6 +9,7 @@ from datetime import date
 import pytest
 
 from look_lab import STRONG, WEAK, look_of
+from report_example import digests
 from tollbar.catalog import families
 from tollbar.catalog.policies import Ruling, policy, shipped
 from tollbar.decide.look import offered
@@ -51,6 +52,20 @@ def test_a_weak_server_breaks_the_policy_by_each_of_its_values() -> None:
     headline = answer(one).headline
     assert "breaks tlsref-intermediate-6.0 in 3 of 6 facts" in headline
     assert "TLS 1.1, TLS 1.0, RSA key exchange, 3DES-CBC and AES-128-CBC" in headline
+
+
+def test_the_headline_has_the_price_of_a_required_change_before_that_of_an_improvement() -> None:
+    toll = next(one for one in digests().tolls if one.ratio)
+    of = found(WEAK, TLSREF)
+    first = of.changes[0]
+    better, needed = (
+        replace(first, words=words, setting="certificate", is_needed=is_needed, toll=toll)
+        for words, is_needed in (("offer tickets", False), ("remove RSA-1024", True))
+    )
+    exchange = replace(better, words="offer X25519", setting="key-exchange")
+    assert " Remove RSA-1024: ×" in answer(replace(of, changes=(better, needed))).headline
+    assert " Offer tickets: ×" in answer(replace(of, changes=(better,))).headline
+    assert " Offer X25519: ×" in answer(replace(of, changes=(better, needed, exchange))).headline
 
 
 def test_a_strong_server_meets_it() -> None:

@@ -66,9 +66,10 @@ def _headline(of: Looked) -> str:
 
 
 def _prices(of: Looked) -> Iterator[str]:
-    """Yield the price of the change that readers ask for first: another key exchange, else the first one."""
+    """Yield the price of the change that readers ask for first: another key exchange, else the first required one."""
     known = [one for one in of.changes if one.toll is not None and one.toll.ratio is not None]
-    for one in sorted(known, key=lambda one: one.is_needed or one.setting != KEY_EXCHANGE)[:1]:
+    exchange = [one for one in known if one.setting == KEY_EXCHANGE and not one.is_needed]
+    for one in [*exchange, *sorted(known, key=lambda one: not one.is_needed)][:1]:
         assert one.toll
         assert one.toll.ratio
         ratio = f"{marked(times(one.toll.ratio.estimate), one.toll.ratio.is_noisy)} {bracket(one.toll.ratio)}"
