@@ -54,6 +54,16 @@ def test_each_study_is_answered_before_a_longer_one_is_measured(tollbar: Tollbar
     assert order == sorted(order, reverse=True)
 
 
+def test_a_study_whose_proofs_fail_is_answered_before_others_are_measured(
+    tollbar: Tollbar, short_study: Path, fake_study: Path
+) -> None:
+    done = tollbar("run", short_study, fake_study, "--no-report", env={"FAKE_FAULT": "verify:crash"})
+    assert 1 == done.returncode
+    answers = [line for line in done.stderr.splitlines() if line.startswith(("  short: ", "  fake: "))]
+    assert ["fake", "short"] == [line.split(":")[0].strip() for line in answers]
+    assert "  fake: This run cannot tell: nothing where" in answers[0]
+
+
 @pytest.mark.share(0)
 def test_the_same_seed_makes_the_same_run(tollbar: Tollbar, fake_study: Path, fake_runs: Path, tmp_path: Path) -> None:
     """This holds for order and data of the first tries, so that a run can be repeated."""

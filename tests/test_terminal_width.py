@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -271,3 +272,19 @@ def test_markdown_has_every_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"\n**{escaped(headline)}**\n" in text
     assert all(f"\n- {escaped(paragraph)}\n" in text for paragraph in paragraphs)
     assert "| 64 B | sha-1 | rustcrypto 0.10.9 |" in text
+
+
+@pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "pipe"])
+def test_a_sentence_is_wrapped_between_words_on_a_terminal_alone(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "digests: SHA-256: 211 ns of CPU a hash at 64 B. [bold]SHA3-256 costs 276 ns more (×\u00a02.30)."
+    file = io.StringIO()
+    console = streams._Console(file=file, soft_wrap=True, width=40, force_terminal=is_terminal, no_color=True)
+    monkeypatch.setattr(streams, "stderr", lambda: console)
+    streams.say_sentence(text)
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    assert all(line.startswith("  ") for line in lines)
+    assert f"  {text}" == "  " + " ".join(line.strip() for line in lines)
+    assert ([1] if not is_terminal else [3]) == [len(lines)]
+    assert not is_terminal or max(map(cell_len, lines)) <= 40

@@ -180,6 +180,8 @@ def _measure(
                 moments.keep_best(lab.probed_machine(found), event.readings, quiet_ns)
             elif isinstance(event, Estimated):
                 (estimate or say_estimate)(event)
+            elif isinstance(event, StudyMeasured) and answered is not None:
+                answered(event.study)
             elif (words := _words(event)) is not None:
                 terminal.say(words)
 
@@ -199,7 +201,7 @@ def _say_answer(directory: Path, name: str) -> None:
     run = results.read(directory, name=name)
     (measured,) = run.studies
     judged = analysis.judge_study(measured, quickness(run))
-    terminal.say(f"  {name}: {answer(judged)[0]}")
+    terminal.say_sentence(f"{name}: {answer(judged)[0]}")
 
 
 def say_estimate(event: Estimated, say: Callable[[str], None] = terminal.say, expected_s: float | None = None) -> None:

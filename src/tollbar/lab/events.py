@@ -33,7 +33,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StudyMeasured:
-    """Completion of the planned blocks of one of several studies, between two steps."""
+    """Completion of the planned blocks of one of several studies, between two steps; of one that cannot be measured,
+    before them.
+    """
 
     study: str
 

@@ -216,6 +216,10 @@ class _Lab:
             took_s[batch.study] += schedule.of_batches(self.planned, [batch], self.paces)
         batches.sort(key=lambda batch: took_s[batch.study])
         yield Estimated(len(batches), WITH_LOST_ROUNDS * sum(took_s.values()))
+        # Nothing more can be learnt of a study without a batch, because its cells failed at their proofs.
+        with_batches = {batch.study for batch in batches} | {study for study, *_ in self.store.done()}
+        for name in (one for one in counts if one not in with_batches):
+            yield StudyMeasured(name)
         yield from self._measure(batches)
 
     def go_on(self, one: StudyPlan, exactly: bool) -> Iterator[Event]:

@@ -17,6 +17,7 @@ from tollbar.report.terminal.streams import (
     say_detail,
     say_error,
     say_log,
+    say_sentence,
     stderr,
     stdout,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "say_detail",
     "say_error",
     "say_log",
+    "say_sentence",
     "show_brief",
     "show_brief_markdown",
     "show_comparison",

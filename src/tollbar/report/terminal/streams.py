@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.padding import Padding
 from rich.segment import Segment
 
 from tollbar.core.errors import MOST_OF_MESSAGE, TollbarError, cut, printable
@@ -99,6 +100,15 @@ def say_detail(text: str) -> None:
 def say(text: str, style: str | None = None) -> None:
     """Print a message; of one that is longer than a path in a command, the beginning."""
     stderr().print(escape(_indented(cut(text, MOST_OF_MESSAGE))), style=style)
+
+
+def say_sentence(text: str) -> None:
+    """Print a sentence as a message; on a terminal in lines of whole words, else in one line."""
+    console = stderr()
+    if console.is_terminal:
+        console.print(Padding(escape(_indented(cut(text, MOST_OF_MESSAGE))), (0, 0, 0, 2)), soft_wrap=False)
+    else:
+        say(f"  {text}")
 
 
 def say_error(error: TollbarError) -> None:
