@@ -59,9 +59,9 @@ name. The pages of sources state claims as they are worded now, with the measure
 """
 WORDS = {
     ClaimVerdict.STILL_TRUE: "still true",
-    ClaimVerdict.LARGER: "with a larger difference",
-    ClaimVerdict.SMALLER: "with a smaller difference",
-    ClaimVerdict.INVERTED: "inverted",
+    ClaimVerdict.LARGER: "a larger difference",
+    ClaimVerdict.SMALLER: "a smaller difference",
+    ClaimVerdict.INVERTED: "the opposite",
     ClaimVerdict.CANNOT_TELL: "undecided",
 }
 
@@ -297,10 +297,11 @@ def of_claims(found: Mapping[str, Mapping[str, Any]]) -> str:
     judged = sum(counts[verdict] for verdict in WORDS)
     if not judged:
         return ""
-    words = [f"{counts[verdict]} {told}" for verdict, told in WORDS.items() if counts[verdict]]
-    gone = f"; {counts[NOT_MEASURED]} more tests were not measured" if counts[NOT_MEASURED] else ""
-    tests = f"{counted(claims, 'published claim')} in {counted(judged, 'test')}, one for each library and setting"
-    return f"{tests}: {enumeration(words)}{gone}."
+    words = [f"{told} in {counted(counts[verdict], 'test')}" for verdict, told in WORDS.items() if counts[verdict]]
+    gone = f" Another {counted(counts[NOT_MEASURED], 'test')} had no measurement." if counts[NOT_MEASURED] else ""
+    return (
+        f"{counted(claims, 'published claim')}, tested with several libraries and settings: {enumeration(words)}.{gone}"
+    )
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def test_what_to_take_and_what_more_bits_and_a_recommended_one_add() -> None:
     choices = whole_answer(digests()).choices
     assert choices.says.startswith("SHA-256 (acceptable, 128 bits): 174 ns of CPU per digest")
     ranked, bits, recommended = choices.steps
-    assert "SHA-256 is the cheapest of 4 approved options." == ranked
+    assert "SHA-256 is the cheapest of 4 options in good standing." == ranked
     assert re.fullmatch(
         rf"For 256-bit strength: BLAKE2b-512 costs 62\.9 ns more \({X}1\.36 \[1\.\d\d, 1\.\d\d\]\)\.", bits
     )
@@ -48,7 +48,7 @@ def test_what_to_take_and_what_more_bits_and_a_recommended_one_add() -> None:
 def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
     choices = whole_answer(passwords()).choices
     undecided = "this run cannot distinguish it from “Argon2id, 19 MiB, 2 passes”."
-    assert f"It has the lowest cost of 3 approved options; {undecided}" == choices.steps[0]
+    assert f"It has the lowest cost of 3 options in good standing; {undecided}" == choices.steps[0]
     assert f"costs 98.5 ms ({X}1.01 [0.9" in choices.steps[1]
     assert choices.steps[1].endswith("]; unclear).")
     assert [True, False, True] == [bar.is_told for bar in choices.bars]
@@ -163,7 +163,10 @@ def test_one_line_has_machine_date_and_accuracy() -> None:
     assert "the core quiet 17 % of the time" == quiet_range_words(quiet[:1])
     assert "the core quiet 17 % to 61 % of the time" == quiet_range_words(quiet)
     unknown = replace(study, trust=replace(study.trust, quiet_share=0.9, known_by=Known.NOTHING))
-    assert "quiet share of the core not known (first run on this processor)" == quiet_range_words([*quiet, unknown])
+    assert (
+        "first run on this processor: another program that shares the core all the time would not be noticed"
+        == quiet_range_words([*quiet, unknown])
+    )
     machine = {"cpu": "AMD EPYC", "cores": 2, "kernel": "6.18.44-cloud"}
     assert "AMD EPYC, 2 cores, Linux 6.18.44" == machine_words(machine)
     assert "" == machine_words({"cpu": {"model": 1}, "cores": "two"})

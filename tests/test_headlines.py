@@ -53,7 +53,7 @@ def test_the_answer_names_the_cheapest_in_good_standing_and_what_others_cost_bes
     argon2id = "“Argon2id, 19 MiB, 2 passes” costs 98.5 ms (unclear)"
     expected = (
         f"PBKDF2-SHA256, 600,000 (acceptable): 97.9 ms of CPU a hash. {argon2id.replace('” ', '” (recommended) ')}.",
-        "It has the lowest cost of 3 approved options;"
+        "It has the lowest cost of 3 options in good standing;"
         " this run cannot distinguish it from “Argon2id, 19 MiB, 2 passes”."
         f" {argon2id}"
         f" and “scrypt, N = 2^17, r = 8” costs 305 ms more ({X}4.12)."
@@ -71,7 +71,7 @@ def test_strengths_are_said_and_what_more_strength_costs() -> None:
         text for text in rest if text.startswith("On rustcrypto 0.10.9, at 16 KiB: BLAKE3 has the lowest cost of 5")
     ]
     assert "BLAKE2b-512 has the lowest cost with 256 bits, 16.3 µs." in blake3
-    assert "BLAKE3 has the lowest cost of 5 approved options; it was not compared with BLAKE2b-512, " in blake3
+    assert "BLAKE3 has the lowest cost of 5 options in good standing; it was not compared with BLAKE2b-512, " in blake3
     assert blake3.endswith(
         "SHA-1 (disallowed) costs 9.05 µs (not compared) and MD5 (broken) costs 26.8 µs (not compared)."
     )
@@ -197,7 +197,7 @@ def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:
     assert f"Protection costs 287 µs ({X}10.1): without protection (no TLS) the cost is 31.5 µs." in paragraph
     assert 1 == paragraph.count("no TLS")
     # The cost's owner is named if it is not the operation.
-    assert "By server CPU per connection, no other of 6 approved options is known to cost less" in paragraph
+    assert "By server CPU per connection, no other of 6 options in good standing is known to cost less" in paragraph
     assert "µs of client CPU a connection" in headline(asked_only())
 
 
@@ -294,7 +294,7 @@ def test_nothing_in_good_standing_is_said() -> None:
         study=replace(study.study, rows=rows),
         measurements=tuple(m for m in study.measurements if m.row.key in keys),
     )
-    none = "No approved option was measured; SHA-1 · "
+    none = "No option in good standing was measured; SHA-1 · "
     assert headline(study).startswith(none)
     assert headline(study).endswith(
         " (disallowed) has the lowest cost of the others, 79.8 ns of CPU per digest at 64 B."
@@ -327,7 +327,7 @@ def test_each_operation_has_its_own_answer() -> None:
         "sign: “PBKDF2-SHA256, 600,000” (acceptable), 97.9 ms of CPU (verify with it: 97.9 ms); "
         "verify: “scrypt, N = 2^17, r = 8” (acceptable), 403 µs of CPU (sign with it: 403 ms)." == headline(both)
     )
-    assert all(" has the lowest cost of 3 approved options; " in text for text in answer(both)[1:])
+    assert all(" has the lowest cost of 3 options in good standing; " in text for text in answer(both)[1:])
     assert ["Sign", "Verify"] == [text.partition(":")[0] for text in answer(both)[1:]]
 
 

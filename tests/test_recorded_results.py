@@ -52,7 +52,7 @@ def test_counts_of_claims_are_those_of_the_pages_tables(folder: Path) -> None:
         assert f"Published results: {told}" in page
         assert f"({source}.md): {told}" in (folder / "README.md").read_text("utf-8")
     sentence = results.of_claims(counts)
-    assert sentence.startswith(f"{sum(one['claims'] for one in counts.values())} published claims in ")
+    assert sentence.startswith(f"{sum(one['claims'] for one in counts.values())} published claims, tested ")
     assert sentence in (folder / "README.md").read_text("utf-8")
     assert sentence in (results.ROOT / "README.md").read_text("utf-8")
 
@@ -153,8 +153,8 @@ def test_the_sentence_counts_each_verdict(tmp_path: Path) -> None:
     }
     (folder / "claims.json").write_text(json.dumps(counts))
     said = (
-        "5 published claims in 7 tests, one for each library and setting: 4 still true, 1 with a smaller difference and"
-        " 2 undecided; 4 more tests were not measured."
+        "5 published claims, tested with several libraries and settings: still true in 4 tests, a smaller"
+        " difference in 1 test and undecided in 2 tests. Another 4 tests had no measurement."
     )
     assert f"- [`sources` on CPU, 2 cores](results/cpu/sources/README.md): {said}" == results.sentence(tmp_path)
 

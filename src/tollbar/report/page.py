@@ -202,8 +202,9 @@ def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -
         threshold, floor = percent(study.about.threshold), largest_noise(study)
         keys = [*standing_keys(study.rows), Key(f"within {threshold}: no meaningful difference (free)", mark="band")]
         if floor:
-            differed = f"A/A pairs differ by at most {times_exactly(floor)}"
-            keys.append(Key(f"noise floor: {differed}", mark="floor"))
+            keys.append(
+                Key(f"noise floor: equal work measured twice differs by at most {times_exactly(floor)}", mark="floor")
+            )
         if any(toll.verdict is Verdict.UNCLEAR for toll in compared):
             keys.append(Key("hollow: unclear", mark="hollow"))
         yield Legend(keys)

@@ -33,7 +33,7 @@ MOST_NAMES = 2
 class Qualifying(Steps):
     """Qualifying choices of one place, compared with the answer among them."""
 
-    noun = "qualifying option"
+    noun = "qualifying option{}"
 
     def __init__(self, choosing: Choosing, names: Sequence[str]) -> None:
         self.names, self._compare, self._cheapest = names, choosing.compare, choosing.cheapest

@@ -78,7 +78,7 @@ def date_words(started: str) -> str:
 def quiet_range_words(studies: Sequence[StudyJudgement]) -> str:
     """Return `the core quiet 61 % of the time`, or the lowest and the highest share of several studies."""
     if any(study.trust.may_have_neighbour for study in studies):
-        return "quiet share of the core not known (first run on this processor)"
+        return "first run on this processor: another program that shares the core all the time would not be noticed"
     shares = sorted(round(share, 2) for study in studies if (share := study.trust.quiet_share) is not None)
     if not shares:
         return "quiet share of the core not known (no probe on it)"

@@ -123,16 +123,16 @@ def _counted(telling: Telling, finding: Finding, first: bool) -> str:
 
 
 def _elsewhere(telling: Telling, others: Sequence[Place]) -> Iterator[str]:
-    """Yield the number of further places with the same answer, by whether others cost less there."""
-    alone = sum(len(place.good) == 1 for place in others)
-    less = sum(telling.costs_more(place) for place in others)
-    for number, what in (
-        (len(others) - alone - less, "is the answer too, and no other is known to cost less"),
-        (less, "is the answer too, and others cost less"),
+    """Yield the further places with the same answer, by whether others cost less there: a single one by its name."""
+    alone = [place for place in others if len(place.good) == 1]
+    less = [place for place in others if telling.costs_more(place)]
+    for places, what in (
+        ([place for place in others if place not in (*alone, *less)], "is also the answer; none is known to cost less"),
+        (less, "is also the answer, and others cost less"),
         (alone, "is the only one"),
     ):
-        if number:
-            yield f"in {more(number, 'place')} it {what}"
+        if places:
+            yield f"{telling.head(places[0]) if len(places) == 1 else f'in {len(places)} other places'} it {what}"
 
 
 def _among(telling: Telling, place: Place) -> list[str]:

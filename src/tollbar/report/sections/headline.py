@@ -64,7 +64,7 @@ def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: S
         least = finding.places[0].ways[0]
         name = with_standing(quoted(telling.label(least.row)), least.row)
         costs = _costs(telling, finding, [finding.places[0]], said)
-        none = f"no {'option to recommend' if finding.places[0].good else 'approved option'} was measured"
+        none = f"no {'option to recommend' if finding.places[0].good else 'option in good standing'} was measured"
         opened = none if said or operation else capitalised(none)
         return f"{operation}{opened}; {name} has the lowest cost of the others, {costs}"
     answers = [place.answer.row for place in finding.places if place.answer]

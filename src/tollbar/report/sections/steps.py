@@ -26,7 +26,7 @@ CANNOT_DISTINGUISH = "unclear"
 class Steps(ABC):
     """Sentences on the ways of a place compared with its answer."""
 
-    noun = "approved option"
+    noun = "option{} in good standing"
     """Name of one of `Place.good`."""
 
     def __init__(
@@ -72,9 +72,9 @@ class Steps(ABC):
         return f"{whose}{'; '.join(said)}"
 
     def options_words(self, number: int) -> str:
-        """Return `approved options`: recommended and acceptable ones; `options` where all have one standing."""
-        noun = "option" if self.of_one_standing else self.noun
-        return noun if number == 1 else f"{noun}s"
+        """Return `options in good standing`: recommended or acceptable; `options` where all have one standing."""
+        noun = "option{}" if self.of_one_standing else self.noun
+        return noun.format("" if number == 1 else "s")
 
     def _share(self, number: int, others: int) -> str:
         """Return `the other option`, `all 3 other options` or `2 of the 3 other options`."""
