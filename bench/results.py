@@ -277,14 +277,15 @@ def index(folder: Path) -> str:
 
 
 def sentence(folder: Path, *, to_root: bool = True) -> str:
-    """Return the words on all recorded runs: machines, and what became of the published claims on each."""
+    """Return the words on all recorded runs: their machines and, for `results/`, the counts of the published claims."""
     said = []
     for path in sorted(folder.glob("*/*/run.json")):
         facts = json.loads(path.read_text("utf-8"))
         name, on = path.parent.name, f"{facts['fingerprint']['cpu']}, {counted(facts['fingerprint']['cores'], 'core')}"
         link = f"[`{name}` on {on}]({'results/' if to_root else ''}{path.parent.parent.name}/{name}/README.md)"
         counts = of_claims(json.loads((path.parent / CLAIMS).read_text("utf-8")))
-        said.append(f"- {link}{f': {counts}' if counts else '.'}")
+        tested = "which of the published claims are still true." if to_root and counts else counts
+        said.append(f"- {link}{f': {tested}' if tested else '.'}")
     return "\n".join(said)
 
 

@@ -202,9 +202,8 @@ def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -
         threshold, floor = percent(study.about.threshold), largest_noise(study)
         keys = [*standing_keys(study.rows), Key(f"within {threshold}: no meaningful difference (free)", mark="band")]
         if floor:
-            keys.append(
-                Key(f"noise floor: equal work measured twice differs by at most {times_exactly(floor)}", mark="floor")
-            )
+            reaches = f"equal work measured twice reaches {times_exactly(floor)}; closer ratios are unclear"
+            keys.append(Key(f"noise floor: {reaches}", mark="floor"))
         if any(toll.verdict is Verdict.UNCLEAR for toll in compared):
             keys.append(Key("hollow: unclear", mark="hollow"))
         yield Legend(keys)

@@ -75,10 +75,14 @@ def date_words(started: str) -> str:
     return f"{began.day} {MONTHS[began.month - 1]} {began.year}"
 
 
+# What a first run leaves open, and what ends it.
+FIRST_RUN = "a steady neighbour on the core cannot be excluded; the next run is compared with this one"
+
+
 def quiet_range_words(studies: Sequence[StudyJudgement]) -> str:
     """Return `the core quiet 61 % of the time`, or the lowest and the highest share of several studies."""
     if any(study.trust.may_have_neighbour for study in studies):
-        return "first run on this processor: another program that shares the core all the time would not be noticed"
+        return f"first run on this processor: {FIRST_RUN}"
     shares = sorted(round(share, 2) for study in studies if (share := study.trust.quiet_share) is not None)
     if not shares:
         return "quiet share of the core not known (no probe on it)"

@@ -131,7 +131,9 @@ def _elsewhere(telling: Telling, others: Sequence[Place]) -> Iterator[str]:
         (less, "is also the answer, and others cost less"),
         (alone, "is the only one"),
     ):
-        if places:
+        if len(places) == 1 and places[0] not in alone:
+            yield f"{telling.head(places[0])} {telling.ranked(places[0], 'it')}"
+        elif places:
             yield f"{telling.head(places[0]) if len(places) == 1 else f'in {len(places)} other places'} it {what}"
 
 
