@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from builders import claim, example, study, study_run
+from conftest import Tollbar
 from tollbar.analysis import ClaimVerdict, StudyJudgement, judge_study
 from tollbar.core.errors import TollbarError
 from tollbar.core.metrics import Metric
@@ -103,3 +106,19 @@ def test_a_metric_that_is_none_is_refused_in_words(text: str, words: str) -> Non
         read("x", SIGN_ON + text, where="x.toml")
     assert words in str(caught.value)
     assert "x.toml" in str(caught.value.where)
+
+
+def test_the_heads_of_anonymous_requests_are_counted(tollbar: Tollbar, tmp_path: Path) -> None:
+    """Without them no claim can compare a head that has a credential with one that has none."""
+    path = tmp_path / "anonymous.toml"
+    path.write_text(
+        'question = "?"\nfamily = "web-auth"\nservers = ["embedded"]\nchoices = ["anonymous"]\n'
+        '[vary]\nop = ["request"]\ntransport = ["clear"]\nbytes = ["1 KiB"]\n'
+        '[load]\nrequest = { get = "/bytes/{bytes}" }\n[measure]\nblocks = 1\nrounds = 1\n'
+    )
+    done = tollbar("run", path, "--json", "--no-report")
+    assert 0 == done.returncode, done.stderr
+    (measured,) = json.loads(done.stdout)["studies"]
+    found = {one["metric"]: one["value"] for one in measured["results"] if one["component"] is None}
+    assert 1 == pytest.approx(found["round-trips"])
+    assert len("GET /bytes/1024 HTTP/1.1\r\n\r\n") < found["request-header"] < 100

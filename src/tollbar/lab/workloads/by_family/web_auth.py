@@ -180,7 +180,8 @@ class WebAuthWorkload(RequestWorkload):
         """Return the scheme and accounts of its users. Raises NotStarted if there are no such accounts."""
         settings = settings_of(cell)
         if cell.choice.name == "anonymous":
-            return None
+            # It has no accounts and no sign-on, and the number and size of its requests are observed.
+            return {"scheme": cell.choice.name}
         operation = str(cell.coordinates["op"])
         if _negotiates(settings):
             return _negotiation(settings, operation, server, sandbox)
