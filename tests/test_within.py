@@ -138,3 +138,6 @@ def test_the_command_says_so(tollbar: Tollbar, own_run: Path) -> None:
     assert "" == done.stdout
     for words in (["--within", "50ms", "--json"], ["--within", "50ms", "--markdown"], ["--within", "fast"]):
         assert 2 == tollbar("judge", own_run, *words).returncode
+    done = tollbar("judge", own_run, "--within", "0ms")
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "--within 0ms: must be greater than 0" in done.stderr

@@ -46,6 +46,8 @@ def judge(
     """
     layout = layout_of(format, markdown=markdown, json=json)
     limit_s = None if within is None else read_seconds("--within", within)
+    if limit_s == 0:
+        raise TollbarError("must be greater than 0, for example `50ms`", where=f"--within {within}")
     judged = judged_run(run)
     listings = [] if limit_s is None else _within(judged, limit_s, where=str(run))
     # The answer to the user's question comes before the report.
