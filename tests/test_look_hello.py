@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from pathlib import Path
 
@@ -238,3 +239,9 @@ def test_schemes_after_an_error_of_the_server_are_found(monkeypatch: pytest.Monk
     # Twice the list, then each of the rest.
     assert len(schemes()) + 1 == looker.connections
     assert [] == looker.doubts
+
+
+def test_the_reason_of_a_certificate_has_no_full_stop() -> None:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_message = "Hostname mismatch, certificate is not valid for 'localhost'."
+    assert "Hostname mismatch, certificate is not valid for 'localhost'" == sessions.unverified_words(error)

@@ -72,10 +72,15 @@ def unverified(remote: Remote, limit_s: float) -> str | None:
     try:
         _connected(remote, context, None, limit_s).close()
     except ssl.SSLCertVerificationError as error:
-        return error.verify_message
+        return unverified_words(error)
     except OSError as error:
         return f"no handshake was completed ({reason(error)})"
     return None
+
+
+def unverified_words(error: ssl.SSLCertVerificationError) -> str:
+    """Return why a certificate does not verify; some of OpenSSL's messages end with a full stop."""
+    return error.verify_message.rstrip(".")
 
 
 def reason(error: Exception) -> str:

@@ -18,6 +18,7 @@ from tollbar.core.files import read_bytes
 from tollbar.core.records import Outcome
 from tollbar.core.runner import ask, confined, engine
 from tollbar.lab.servers.scenario import exchange_of
+from tollbar.lab.tls.sessions import unverified_words
 from tollbar.study import Study, read
 from tollbar.study.scenario import WireScenario
 from tollbar.study.scenario_file import ScenarioFile, read_scenario
@@ -296,7 +297,7 @@ def _trusted(remote: Remote, scenario: WireScenario) -> Remote:
             certificate = secured.getpeercert(binary_form=True)
     except ssl.SSLCertVerificationError as error:
         raise TollbarError(
-            f"the certificate does not verify: {error.verify_message}; a scenario sends no secret there",
+            f"the certificate does not verify: {unverified_words(error)}; a scenario sends no secret there",
             where=remote.url,
             hint='`trust = "ca.pem"` in the scenario names the certificates to accept as authorities',
         ) from error
