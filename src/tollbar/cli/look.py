@@ -54,7 +54,7 @@ def look(
     asked = wanted(FAMILY, policy, (), on)
     policies.refuse_silent(asked.policies, FAMILY)
     within_s = read_seconds("--for", DEFAULT_FOR if for_ is None else for_)
-    if not url.startswith("https:"):
+    if not url.lower().startswith("https:"):
         raise TollbarError(
             "`--url` must begin with `https:` to look at TLS",
             where=masked_url(url),
