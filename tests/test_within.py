@@ -73,6 +73,7 @@ def test_the_document_has_the_same_loads() -> None:
     assert [study.about.name] * len(cells) == [one["study"] for one in document["within"]]
     for one, cell in zip(document["within"], cells, strict=True):
         assert cell.load == one["by"]
+        assert cell.load not in one["setting"]
         for said, row in ((one["highest"], cell.sides.highest), (one["next"], cell.sides.beyond)):
             assert (said is None) is (row is None)
             if row is not None:

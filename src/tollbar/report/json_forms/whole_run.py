@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from tollbar.analysis import Judgement
-from tollbar.report.json_forms.form import JSON, Document, Form, Number, Value, of
+from tollbar.catalog.families import LOADS
+from tollbar.report.json_forms.form import JSON, Document, Form, Number, Value, Values, of
 from tollbar.report.json_forms.parts import ClaimForm, WhereForm
 from tollbar.report.json_forms.study import StudyForm
 from tollbar.report.sections.published.lines import Line, Published, sources_of, verdict_counts
@@ -69,6 +70,7 @@ class WithinForm(WhereForm):
     """Cell with the highest load within a limit of the response time, and the next one."""
 
     study: str
+    setting: Annotated[Values, of(lambda one: {k: v for k, v in one.row.setting.items() if k not in LOADS})]
     by: Annotated[str, of("load")]
     highest: Annotated[LoadForm | None, of(lambda one: _load(one, one.sides.highest))]
     next: Annotated[LoadForm | None, of(lambda one: _load(one, one.sides.beyond))]
