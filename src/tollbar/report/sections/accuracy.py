@@ -75,7 +75,7 @@ def date_words(started: str) -> str:
     return f"{began.day} {MONTHS[began.month - 1]} {began.year}"
 
 
-# What a first run leaves open, and what ends it.
+# The doubt about a first run, and its end.
 FIRST_RUN = "a steady neighbour on the core cannot be excluded; the next run is compared with this one"
 
 
