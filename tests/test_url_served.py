@@ -95,6 +95,16 @@ def test_a_server_that_closes_each_connection_is_measured(tollbar: Tollbar, tmp_
     assert any(warning.startswith("The server closed ") for warning in study["warnings"])
 
 
+@pytest.mark.parametrize(("path", "is_redirected"), [("folder", True), ("nowhere", False)])
+def test_a_redirection_has_a_hint(tollbar: Tollbar, tmp_path: Path, path: str, is_redirected: bool) -> None:
+    (tmp_path / "python" / "folder").mkdir(parents=True)
+    with python_server(tmp_path / "python") as own:
+        done = tollbar("run", "--url", own.http.replace("/page", f"/{path}"))
+    assert (2, "") == (done.returncode, done.stdout)
+    assert f"expected status 200, got {301 if is_redirected else 404}" in done.stderr
+    assert is_redirected == ("follows no redirection; pass the URL of the page itself" in done.stderr)
+
+
 def test_connections_that_the_server_closes_are_counted_and_said(tollbar: Tollbar, tmp_path: Path) -> None:
     with nginx(tmp_path / "nginx", keepalive_requests=10) as own:
         done = tollbar("run", "--url", own.http, "--users", 2, "--blocks", 1, "--json")

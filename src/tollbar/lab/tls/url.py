@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 import ssl
 from collections.abc import Collection, Mapping, Sequence
@@ -30,6 +31,8 @@ CONNECT_LIMIT_S, ANSWER_LIMIT_S = 5.0, 30.0
 # Twenty times the certificates of all authorities that a machine trusts.
 MOST_TRUST_BYTES = 4 * 1024 * 1024
 _CERTIFICATE = "CERTIFICATE-----"
+# The load client's reason.
+_REDIRECTED = re.compile(r"wrong status: expected status 200, got 30[1-8]\b")
 PLAINTEXT = "plaintext"
 Resumption = Literal["none", "ticket"]
 """Session that clients offer from an earlier connection."""
@@ -347,7 +350,10 @@ def _negotiated(remote: Remote, scenario: WireScenario | None = None) -> str:
             return choice
         if record.outcome is not Outcome.UNSUPPORTED:
             break
-    raise TollbarError(record.reason or "the server does not answer", where=remote.url)
+    reason = record.reason or "the server does not answer"
+    redirects = scenario is None and _REDIRECTED.search(reason)
+    hint = "the load client follows no redirection; pass the URL of the page itself" if redirects else None
+    raise TollbarError(reason, where=remote.url, hint=hint)
 
 
 def _parts(url: str) -> SplitResult:
