@@ -136,6 +136,7 @@ def test_the_command_says_so(tollbar: Tollbar, own_run: Path) -> None:
     done = tollbar("judge", own_run, "--within", "50ms")
     assert 2 == done.returncode
     assert "`--within` needs a run with several loads" in done.stderr
+    assert "`run --url` several `--users`" in done.stderr
     assert "" == done.stdout
     for words in (["--within", "50ms", "--json"], ["--within", "50ms", "--markdown"], ["--within", "fast"]):
         assert 2 == tollbar("judge", own_run, *words).returncode

@@ -66,7 +66,7 @@ def _within(judged: Judgement, limit_s: float, *, where: str) -> list[Listing]:
 
     listings = [one for study in judged.studies if (one := within_listing(study, limit_s)) is not None]
     if not listings:
-        hint = "a study needs several `users` or `rates` in `[load]` (docs/studies.md)"
+        hint = "a study needs several `users` or `rates` in `[load]` (docs/studies.md), `run --url` several `--users`"
         raise TollbarError("`--within` needs a run with several loads", where=where, hint=hint)
     return listings
 
