@@ -83,6 +83,13 @@ def test_what_is_weaker_than_all_that_is_measured_breaks_the_policy(component: M
     assert Ruling.BREAKS is line(component).ruling
 
 
+@pytest.mark.parametrize("policy", ["sp800-131a-2024-11", "tr-02102-2026-01", "asvs-level-1-5.0.0"])
+@pytest.mark.parametrize("name", ["AES-256-ECB", "AES-ECB", "AES/ECB/PKCS5Padding"])
+def test_ecb_breaks_a_policy_whose_rules_on_storage_refuse_it(name: str, policy: str) -> None:
+    """Their clauses speak of encryption by ECB, and the one choice of a family that encrypts so is in storage."""
+    assert Ruling.BREAKS is line(algorithm(name), policy).ruling
+
+
 @pytest.mark.parametrize("name", ["PBEWithMD5AndDES", "EXP-DES-CBC-SHA", "DES-MAC", "NULL", "TLS_SHA256_SHA256"])
 @pytest.mark.parametrize("policy", ["asvs-level-3-5.0.0", "bcp195-2026-07"])
 def test_a_weak_part_is_not_unknown_in_the_first_line(name: str, policy: str) -> None:

@@ -22,7 +22,7 @@ from tollbar.decide.price.parts import Asset
 from tollbar.decide.price.priced import AssetGroup, Priced, Pricing, has_parameters
 from tollbar.decide.price.replacing import FamilyOffer
 from tollbar.decide.price.table import Counts
-from tollbar.decide.price.unmeasured import CHOICE, is_of_list
+from tollbar.decide.price.unmeasured import CHOICE, Unmeasured, is_of_list
 from tollbar.decide.rulings import Candidate, Reason, Wanted, candidate
 from tollbar.results import Run
 
@@ -295,7 +295,21 @@ def _found(wanted: Wanted, use: AssetUse) -> Candidate:
             # A choice's own strength was judged above.
             and (one.strength is None or reason.rule.strength is None)
         ]
+    broken += [reason for one in use.unmeasured for reason in _of_same(wanted, one)]
     return replace(found, broken=tuple(broken))
+
+
+def _of_same(wanted: Wanted, one: Unmeasured) -> list[Reason]:
+    """Return the rules that refuse the same algorithm in another family by its name."""
+    if one.same_as is None:
+        return []
+    name, choice = one.same_as.split()
+    of_same = candidate(replace(wanted, family=families.family(name)), {CHOICE: choice})
+    return [
+        replace(reason, what=reason.what.replace(choice, one.value))
+        for reason in of_same.broken
+        if reason.rule and reason.rule.never
+    ]
 
 
 def _is_unlisted(reason: Reason, use: AssetUse) -> bool:

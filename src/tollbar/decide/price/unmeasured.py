@@ -47,6 +47,8 @@ class Unmeasured:
     """True if an authority may approve the choice, so that a list with others of its algorithm refuses nothing."""
     is_judged_only: bool = False
     """True if no asset is mapped to the choice by name, and it only limits the judgement."""
+    same_as: str | None = None
+    """Family and choice of another family whose refusal by name refuses this one too: MySQL's `AES_ENCRYPT` is ECB."""
 
     def added_to(self, family: Family) -> Family:
         """Return a copy of the family that has it."""
@@ -140,7 +142,16 @@ def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
         standing = Standing(row.standing)
         return (
             Unmeasured(
-                family.name, coordinate, value, near, row.strength, standing, row.because, row.listed, row.judged_only
+                family.name,
+                coordinate,
+                value,
+                near,
+                row.strength,
+                standing,
+                row.because,
+                row.listed,
+                row.judged_only,
+                row.same_as,
             )
             if known
             else None
@@ -246,6 +257,7 @@ class _Row(wire.Wire):
     because: str
     listed: bool = False
     judged_only: bool = False
+    same_as: str | None = None
 
 
 class _Table(wire.Wire):
