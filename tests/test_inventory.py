@@ -355,7 +355,6 @@ def test_a_suite_is_not_judged_without_what_both_sides_prove_themselves_by(name:
         ("ECDHE-RSA-AES256-SHA384", None, "aes-256-cbc with hmac-sha384: its CBC has HMAC-SHA-1"),
         ("ECDHE_RSA_AES_128_CBC", None, "aes-128-cbc with a MAC that is not known: its CBC has HMAC-SHA-1"),
         ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "aes-128-gcm", None),
-        ("TLS_ECDHE_RSA_WITH_AES_128_CCM_8", None, "aes-128-ccm"),
     ],
 )
 def test_the_hash_of_a_suite_is_part_of_its_cbc(name: str, known: str | None, beyond: str | None) -> None:

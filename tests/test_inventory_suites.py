@@ -116,3 +116,43 @@ def test_a_list_of_suites_is_none_of_them(name: str) -> None:
     assert "? it names several suites: each is judged by itself" == one(front)
     old = asset("front", "protocol", type="tls", version="1.0", cipherSuites=[{"name": name}])
     assert Ruling.BREAKS is line(old).ruling
+
+
+def suite_of(name: str, version: str, **properties: object) -> dict[str, Any]:
+    return asset("front", "protocol", type="tls", version=version, cipherSuites=[{"name": name, **properties}])
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "policy", "ruling"),
+    [
+        ("TLS_AES_128_CCM_SHA256", "1.3", "cnsa-2.0-2024-12", Ruling.BREAKS),
+        ("TLS_AES_128_CCM_8_SHA256", "1.3", "cnsa-2.0-2024-12", Ruling.BREAKS),
+        # Both have AES with CCM on their lists, and not with the short tag.
+        ("TLS_AES_128_CCM_SHA256", "1.3", "fedora-default-2026-02", Ruling.CANNOT_SAY),
+        ("TLS_ECDHE_ECDSA_WITH_AES_256_CCM", "1.2", "tr-02102-2026-01", Ruling.CANNOT_SAY),
+        ("TLS_ECDHE_ECDSA_WITH_AES_256_CCM_8", "1.2", "fedora-default-2026-02", Ruling.BREAKS),
+    ],
+)
+def test_ccm_is_refused_where_gcm_of_its_size_is(name: str, version: str, policy: str, ruling: Ruling) -> None:
+    assert ruling is line(suite_of(name, version), policy).ruling
+
+
+@pytest.mark.parametrize(
+    ("group", "parameters", "ruling"),
+    [
+        ("ffdhe2048", "ffdhe2048", Ruling.BREAKS), ("ffdhe3072", "ffdhe3072", Ruling.CANNOT_SAY),
+        ("ffdhe3072 (257)", "ffdhe3072", Ruling.CANNOT_SAY), ("modp-2048", "modp-2048", Ruling.BREAKS),
+        ("ffdhe6144", None, Ruling.CANNOT_SAY), ("x25519", None, Ruling.CANNOT_SAY),
+    ],
+)  # fmt: skip
+def test_the_group_of_a_suite_with_dhe_is_its_parameters(group: str, parameters: str | None, ruling: Ruling) -> None:
+    found = line(suite_of("TLS_DHE_RSA_WITH_AES_256_GCM_SHA384", "1.2", tlsGroups=[group]), "tr-02102-2026-01")
+    assert [parameters] == [use.use.coordinates.get("dh-parameters") for use in found.uses]
+    assert ruling is found.ruling
+
+
+@pytest.mark.parametrize("bits", [256, 384, 512])
+def test_a_signature_scheme_of_tls_1_3_is_no_suite(bits: int) -> None:
+    """RFC 8734 names them after the version."""
+    name = f"ecdsa_brainpoolP{bits}r1tls13_sha{bits}"
+    assert f"? Tollbar's family signature has no ecdsa-brainpoolp{bits}r1" == one(algorithm(name))
