@@ -60,3 +60,22 @@ def test_the_notations_of_an_identifier_are_one_identifier(oid: str) -> None:
 )
 def test_an_identifier_is_its_algorithm(oid: str, expected: str) -> None:
     assert one(algorithm("label", oid=oid)).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "choice"),
+    [
+        ("ECDSA", "1.2.840.10045.3.1.7", "signature ecdsa-p256"),
+        ("ECDH", "1.3.132.0.34", "key-exchange ecdh-p384"),
+        ("ECDSA", "urn:oid:1.3.132.0.35", "signature ecdsa-p521"),
+        ("ECDSA", "1.3.132.0.10", "? Tollbar's family signature has no ecdsa-secp256k1"),
+        ("ECDSA-P-256", "1.3.132.0.34", "? its name says p256, and its parameter says p384"),
+        ("AES-256-GCM", "1.2.840.10045.3.1.7", "? its name says aes, and its parameter says ec"),
+        ("ecdh-sha2-1.3.132.0.10", "", "? Tollbar's family key-exchange has no ecdh-secp256k1"),
+        ("ecdh-sha2-1.2.840.10045.3.1.1", "", "key-exchange ecdh-p192"),
+        ("ecdh-sha2-1.3.132.0.99", "", "? `1` in its name is not known here"),
+    ],
+)
+def test_an_identifier_of_a_curve_is_the_curve(name: str, parameter: str, choice: str) -> None:
+    properties = {"parameterSetIdentifier": parameter} if parameter else {}
+    assert choice == one(algorithm(name, **properties))

@@ -56,6 +56,8 @@ def found(name: str, **properties: Any) -> Mapped:
         ("DES-EDE3-CBC", "cipher 3des-cbc"),
         ("BLAKE2B512", "digest blake2b-512"),
         ("2048-bit RSA", "signature rsa-2048 + key-exchange rsa-2048"),
+        ("FFDHE-3072", "key-exchange ffdhe3072"),
+        ("FFDHE (2048 bits)", "key-exchange ffdhe2048"),
         ("NIST P-256", "signature ecdsa-p256 + key-exchange ecdh-p256"),
         ("ECC-P256", "signature ecdsa-p256 + key-exchange ecdh-p256"),
         # Kerberos and IKE.
@@ -161,6 +163,9 @@ def test_a_name_is_its_choice(name: str, choice: str) -> None:
         ("RSA-OAEP", "the family storage has rsa-oaep"),
         ("TLS_FALLBACK_SCSV", "a signalling value"),
         ("DES-MAC", "a MAC made of DES"),
+        ("CKM_EC_EDWARDS_KEY_PAIR_GEN", "its curve is not given"),
+        ("CKM_EC_MONTGOMERY_KEY_PAIR_GEN", "its curve is not given"),
+        ("FFDHE", "its group is not given"),
         ("DH Group 1 (1024-bit)", "its name says both modp-768 and dh-1024"),
         ("DH Group 14 (1024-bit)", "its name says both modp-2048 and dh-1024"),
         ("ffdhe2048 (3072-bit)", "its name says both ffdhe2048 and dh-3072"),

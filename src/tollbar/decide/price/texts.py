@@ -22,6 +22,7 @@ _WITH_CODE_POINT = re.compile(
     re.IGNORECASE,
 )
 _OID = re.compile(r"[0-2](?:\.(?:0|[1-9][0-9]*))+")
+_OF_CURVE = re.compile(r"^(ecdh|ecdsa)-sha2-([0-2](?:\.[0-9]+){3,})$")
 _MOST_REMEMBERED = 2**16
 # Texts are from elsewhere, and no name of a cipher suite is longer.
 _MOST_LETTERS = 200
@@ -133,9 +134,12 @@ def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
     if asset.kind == "algorithm":
         # Some tools have the identifier as the name.
         name = said.get("name", "")
-        said["name"] = table().oid.get(plain_oid(name)) or _less_code_point(name)
+        said["name"] = table().oid.get(plain_oid(name)) or _less_code_point(_with_curve(name))
         # Some tools list a cipher suite as an algorithm.
         said["suite"] = said["name"]
+    if parameter := said.get("parameter"):
+        # A curve may be given by its identifier.
+        said["parameter"] = table().oid.get(plain_oid(parameter), parameter)
     said |= {"kind": asset.kind, "oid": _of_oid(said.get("oid", ""))}
     if curve := said.get("curve"):
         oid = plain_oid(curve)
@@ -155,6 +159,11 @@ def _of_oid(oid: str) -> str:
     An unknown identifier may belong to another algorithm than the name.
     """
     return table().oid.get(oid) or ("" if oid.strip().lower() in _NOT_GIVEN else f"? {oid}")
+
+
+def _with_curve(name: str) -> str:
+    """Return the name of an algorithm of SSH with the name of its curve in the place of an identifier (RFC 5656)."""
+    return _OF_CURVE.sub(lambda match: f"{match[1]}-{table().oid.get(match[2], match[2])}", name)
 
 
 def _named(text: str, known: Mapping[str, str]) -> str:
