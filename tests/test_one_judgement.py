@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tollbar.decide.candidates import nearby
 from tollbar.decide.rulings import Wanted, candidate
 from tollbar.decide.tune import fitting
 from tollbar.decide.tune.algorithms import ALGORITHMS
+from tollbar.decide.tune.answers import Asked
 from tollbar.study import coordinates_of
 
 TODAY = date(2026, 11, 27)
@@ -113,9 +115,36 @@ def test_every_command_judges_alike(policy: str, family: Family, tmp_path: Path)
         priced = candidate(replace(asked, standing=None, by_governed=True), without_places).ruling
         # An asset names neither operation nor provider, so that one of the two may leave more open.
         assert priced is checked or {priced, checked} == {Ruling.CANNOT_SAY, Ruling.MEETS}
-        if cell["choice"] in ALGORITHMS:
-            tuned = candidate(replace(asked, standing=fitting.LEAST_STANDING), cell).ruling
+        if tuning and cell["choice"] in ALGORITHMS:
+            parameters = {name: int(value) for name, value in cell.items() if name in family.parameters}
+            is_allowed = fitting._is_allowed(tuning, family.choices[str(cell["choice"])], parameters)
             is_refused = checked is Ruling.BREAKS or policies.is_worse(standing, fitting.LEAST_STANDING)
-            assert is_refused is (tuned is Ruling.BREAKS)
+            assert is_refused is not is_allowed
+
+    tuning = tuning_by(policy) if family.name == fitting.FAMILY else None
+    agree()
+
+
+def tuning_by(policy: str) -> Asked:
+    """Return the requirements of `tune` under a policy."""
+    return fitting.asked([], [policy], within_s=0.25, at_once=1, memory_bytes=1 << 27, today=TODAY)
+
+
+@pytest.mark.parametrize("policy", [name for name, family in POLICIES if family.name == fitting.FAMILY])
+def test_tune_proposes_nothing_that_check_refuses(policy: str, tmp_path: Path) -> None:
+    tuning = tuning_by(policy)
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.sampled_from(sorted(ALGORITHMS)), st.floats(0, 8))
+    def agree(name: str, times: float) -> None:
+        choice, algorithm = tuning.family.choices[name], ALGORITHMS[name]
+        leasts = [*fitting._leasts(tuning, choice).values()]
+        usual = fitting._cell(tuning, choice, {})
+        work = algorithm.work({n: int(v) for n, v in usual.items() if n in tuning.family.parameters})
+        proposed = [*leasts, *islice(fitting._proposals(tuning, choice, times * work), 8)]
+        for parameters in proposed:
+            cell = fitting._cell(tuning, choice, parameters)
+            assert by_check(tuning.family, policy, cell, tmp_path) is not Ruling.BREAKS
+            assert not policies.is_worse(tuning.family.standing_of(cell), fitting.LEAST_STANDING)
 
     agree()
