@@ -235,8 +235,9 @@ def _known(widest: WidestToll) -> str:
 
 
 def _say_plan(planned: Plan, store: Store, say: Callable[[str], None]) -> None:
-    about = units.show_seconds(schedule.of_plan(planned))
-    say(f"  plan       {len(planned.cells)} cells, about {about}")
+    least = units.show_seconds(schedule.of_plan(planned))
+    # The usual operations are quick; slow ones, such as hashes of passwords, are known after the proofs.
+    say(f"  plan       {len(planned.cells)} cells, at least {least}")
     say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
         terminal.say(f"warning: {where} is skipped: {reason}", "yellow")
