@@ -83,6 +83,11 @@ def test_what_is_weaker_than_all_that_is_measured_breaks_the_policy(component: M
     assert Ruling.BREAKS is line(component).ruling
 
 
+@pytest.mark.parametrize("name", ["Kyber768", "Kyber1024", "SPHINCS+-128s", "Dilithium5", "serpent-xts-plain64"])
+def test_a_draft_is_on_no_list(name: str) -> None:
+    assert Ruling.BREAKS is line(algorithm(name), "cnsa-2.0-2024-12").ruling
+
+
 @pytest.mark.parametrize("policy", ["sp800-131a-2024-11", "tr-02102-2026-01", "asvs-level-1-5.0.0"])
 @pytest.mark.parametrize("name", ["AES-256-ECB", "AES-ECB", "AES/ECB/PKCS5Padding"])
 def test_ecb_breaks_a_policy_whose_rules_on_storage_refuse_it(name: str, policy: str) -> None:
