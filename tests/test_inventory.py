@@ -349,11 +349,16 @@ def test_a_suite_is_not_judged_without_what_both_sides_prove_themselves_by(name:
         ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "aes-128-cbc", None),
         ("ECDHE-RSA-AES128-SHA", "aes-128-cbc", None),
         ("TLS_ECDHE_RSA_AES_128_CBC_SHA1", "aes-128-cbc", None),
-        ("TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", None, "aes-256-cbc"),
-        ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", None, "aes-128-cbc with hmac-sha256: its CBC has HMAC-SHA-1"),
-        ("ECDHE-RSA-AES128-SHA256", None, "aes-128-cbc with hmac-sha256: its CBC has HMAC-SHA-1"),
-        ("ECDHE-RSA-AES256-SHA384", None, "aes-256-cbc with hmac-sha384: its CBC has HMAC-SHA-1"),
-        ("ECDHE_RSA_AES_128_CBC", None, "aes-128-cbc with a MAC that is not known: its CBC has HMAC-SHA-1"),
+        ("TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", "aes-256-cbc", "AES-256-CBC: nobody measured this size"),
+        *(
+            (name, f"aes-{bits}-cbc with {mac}", f"AES-{bits}-CBC with {mac}: its CBC has HMAC-SHA-1")
+            for name, bits, mac in (
+                ("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", 128, "hmac-sha256"),
+                ("ECDHE-RSA-AES128-SHA256", 128, "hmac-sha256"),
+                ("ECDHE-RSA-AES256-SHA384", 256, "hmac-sha384"),
+                ("ECDHE_RSA_AES_128_CBC", 128, "an unknown MAC"),
+            )
+        ),
         ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "aes-128-gcm", None),
     ],
 )
@@ -362,7 +367,7 @@ def test_the_hash_of_a_suite_is_part_of_its_cbc(name: str, known: str | None, be
     (found,) = mapped(made(suite(name)))
     (use,) = found.uses
     assert known == use.coordinates.get("cipher")
-    assert ((f"Tollbar's family tls has no cipher {beyond}",) if beyond else ()) == use.beyond
+    assert ((f"Tollbar's family tls does not measure {beyond}",) if beyond else ()) == use.beyond
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,25 @@ def test_ccm_is_refused_where_gcm_of_its_size_is(name: str, version: str, policy
 
 
 @pytest.mark.parametrize(
+    ("name", "policy", "ruling"),
+    [
+        ("TLS_ECDHE_RSA_WITH_CAMELLIA_128_GCM_SHA256", "tlsref-intermediate-6.0", Ruling.BREAKS),
+        ("TLS_ECDHE_RSA_WITH_ARIA_128_GCM_SHA256", "sp800-131a-2024-11", Ruling.BREAKS),
+        ("TLS_ECDHE_RSA_WITH_ARIA_256_GCM_SHA384", "tr-02102-2026-01", Ruling.CANNOT_SAY),
+        ("ECDHE-RSA-AES256-SHA384", "tlsref-intermediate-6.0", Ruling.BREAKS),
+        ("ECDHE-RSA-AES128-SHA256", "cnsa-2.0-2024-12", Ruling.BREAKS),
+        ("ECDHE-RSA-AES256-SHA", "tlsref-intermediate-6.0", Ruling.BREAKS),
+        # Each has AES with CBC.
+        ("ECDHE-RSA-AES256-SHA384", "tr-02102-2026-01", Ruling.CANNOT_SAY),
+        ("ECDHE-RSA-AES256-SHA", "fedora-default-2026-02", Ruling.CANNOT_SAY),
+        ("ECDHE-RSA-AES256-SHA", "sp800-131a-2024-11", Ruling.CANNOT_SAY),
+    ],
+)
+def test_a_list_of_ciphers_refuses_one_of_another_kind(name: str, policy: str, ruling: Ruling) -> None:
+    assert ruling is line(suite_of(name, "1.2"), policy).ruling
+
+
+@pytest.mark.parametrize(
     ("group", "parameters", "ruling"),
     [
         ("ffdhe2048", "ffdhe2048", Ruling.BREAKS), ("ffdhe3072", "ffdhe3072", Ruling.CANNOT_SAY),

@@ -47,6 +47,8 @@ class Unmeasured:
     """True if an authority may approve the choice, so that a list with others of its algorithm refuses nothing."""
     is_judged_only: bool = False
     """True if no asset is mapped to the choice by name, and it only limits the judgement."""
+    listed_with: str | None = None
+    """Pattern of values of which a list that need not refuse this one has at least one; None: any list may have it."""
     same_as: str | None = None
     """Family and choice of another family whose refusal by name refuses this one too: MySQL's `AES_ENCRYPT` is ECB."""
 
@@ -89,6 +91,9 @@ class Unmeasured:
             return self.value.upper().replace("-", " ")
         if self.value.startswith("oaep"):
             return f"RSA-{self.value.upper()}"
+        cipher, with_, rest = self.value.partition(" with ")
+        if with_:
+            return f"{cipher.upper()}{with_}{rest}"
         is_word = self.value.isalpha() and len(self.value) > _LONGEST_ABBREVIATION
         return self.value.capitalize() if is_word else self.value.upper()
 
@@ -136,6 +141,7 @@ def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
                 row.because,
                 row.listed,
                 row.judged_only,
+                row.listed_with,
             )
         near = row.no_better_than.replace("{1}", value.split("-")[1] if "{1}" in row.no_better_than else "")
         known = near in (family.choices if coordinate == CHOICE else family.settings[coordinate].values or ())
@@ -151,6 +157,7 @@ def find(family: Family, coordinate: str, value: str) -> Unmeasured | None:
                 row.because,
                 row.listed,
                 row.judged_only,
+                row.listed_with,
                 row.same_as,
             )
             if known
@@ -171,7 +178,7 @@ def is_of_list(one: Unmeasured, patterns: Sequence[str], family: Family, absent:
     `absent` are values that the list names and the family does not have.
     """
     if one.coordinate != CHOICE:
-        return True
+        return one.listed_with is None or any(is_like(value, one.listed_with) for value in patterns)
     algorithm = algorithm_of(one.value)
     known = [name for name in family.choices if any(is_like(name, pattern) for pattern in patterns)]
     return any(algorithm_of(name) == algorithm for name in (*known, *absent))
@@ -257,6 +264,7 @@ class _Row(wire.Wire):
     because: str
     listed: bool = False
     judged_only: bool = False
+    listed_with: str | None = None
     same_as: str | None = None
 
 
