@@ -152,3 +152,17 @@ def test_a_mode_a_padding_or_a_curve_is_a_part_of_what_has_one(name: str, more: 
 @pytest.mark.parametrize("mode", ["ecb", "cbc", ""])
 def test_rc4_is_broken_whatever_mode_it_is_said_to_have(mode: str) -> None:
     assert {Ruling.BREAKS} == ruling(algorithm("RC4", mode=mode))
+
+
+@pytest.mark.parametrize(
+    ("curve", "elliptic", "choice"),
+    [
+        ("P-256", "nist/P-384", "? its curve says both p384 and p256"),
+        ("secp256r1", "nist/P-256", "signature ecdsa-p256"),
+        ("P-256", "P-256", "signature ecdsa-p256"),
+        ("1.2.840.10045.3.1.7", "nist/P-256", "signature ecdsa-p256"),
+        (None, "secg/secp384r1", "signature ecdsa-p384"),
+    ],
+)
+def test_the_curves_of_both_versions_agree(curve: str | None, elliptic: str, choice: str) -> None:
+    assert choice == one(algorithm("ECDSA", curve=curve, ellipticCurve=elliptic))

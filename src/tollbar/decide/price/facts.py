@@ -87,7 +87,7 @@ class Facts:
         """Return the sentence about an unknown word such as `without`, which may negate a part of the name, or None."""
         if not {ALGORITHM, DIGEST} & self.values.keys():
             return None
-        found = ((property_, word) for property_, word in self.left if word.lower() in _NEGATIONS)
+        found = (one for one in self.left if one[1].lower() in _NEGATIONS or one[1].startswith("!"))
         return next((_unknown(*one) for one in found), None)
 
     def doubtful(self) -> Iterator[str]:

@@ -46,6 +46,8 @@ _MASK = "mgf1"
 _OF_MASKS = ("sha-", "sha3-", "shake")
 # A compared number is not a number of the name: `RSA <2048`.
 _COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
+# What a list of suites leaves out: `!aNULL`.
+_LEFT_OUT = re.compile(r"(?<![A-Za-z0-9])![A-Za-z][A-Za-z0-9-]*")
 _LESS = re.compile(r"<\s*([1-9][0-9]{1,4})(?![0-9])")
 _KEYED = re.compile(
     r"(?<![A-Za-z0-9])"
@@ -120,6 +122,7 @@ def read(text: str) -> Name:
     known, longest = _spellings()
     at = start = 0
     left.extend(_COMPARED.findall(written))
+    left.extend(_LEFT_OUT.findall(written))
     found.extend((0, Fact(MOST, str(int(one) - 1), f"<{one}")) for one in _LESS.findall(written))
     if len(text) > MOST_LETTERS:
         # The rest of a long text is not read.

@@ -236,7 +236,7 @@ def _algorithm(crypto: _Crypto, name: str) -> Made:
         "family": _text(of.algorithm_family),
         "parameter": _text(of.parameter_set_identifier),
         "size": _text(of.key_size or of.key_length or crypto.key_size),
-        "curve": _text(of.elliptic_curve or of.curve),
+        "curve": _curve(_text(of.elliptic_curve), _text(of.curve)),
         "mode": _text(of.mode),
         "padding": _text(of.padding),
         "primitive": _text(of.primitive),
@@ -246,6 +246,12 @@ def _algorithm(crypto: _Crypto, name: str) -> Made:
         QUANTUM: _text(of.nist_quantum_security_level),
     }
     yield "algorithm", name, said, {}
+
+
+def _curve(new: str, old: str) -> str:
+    """Return the curve by CycloneDX 1.7 and by 1.6; both, so that a contradiction is found, unless one is a number."""
+    are_names = new and old and not (new[0].isdigit() or old[0].isdigit())
+    return f"{new} {old}" if are_names and new != old else new or old
 
 
 def _certificate(crypto: _Crypto, name: str) -> Made:
