@@ -98,6 +98,10 @@ def test_a_mistake_names_what_was_likely_meant(mistake: str, tollbar: Tollbar, t
     assert [part for part in parts if " ".join(part.split()) not in said] == []
 
 
+def test_the_nearest_list_is_named_once(tollbar: Tollbar) -> None:
+    assert 1 == tollbar("list", "threat").stderr.lower().count("did you mean")
+
+
 @pytest.mark.parametrize("what", ["choices", "settings", "threats", "policies"])
 def test_each_list_may_be_of_one_family(what: str, tollbar: Tollbar) -> None:
     rows = json.loads(tollbar("list", what, "digest", "--json").stdout)

@@ -377,5 +377,7 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
             from tollbar.cli.meant import of_lists
 
             hint = of_lists(arguments, LISTS)
-        raise TollbarError(str(error), hint=hint or f"`tollbar {name} --help` lists its options") from error
+        # The hint names the nearest list once.
+        what = str(error).partition(" Did you mean ")[0] if hint else str(error)
+        raise TollbarError(what, hint=hint or f"`tollbar {name} --help` lists its options") from error
     return status or ExitStatus.DONE
