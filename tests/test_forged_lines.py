@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from conftest import FAKE_STUDY
 from test_terminal_text import STYLES, ended
 from tollbar import results
+from tollbar.core.errors import TollbarError
 from tollbar.core.markdown import escaped
 from tollbar.report import terminal
 from tollbar.report.blocks import Column, Table, TableCell
@@ -125,6 +126,7 @@ def test_no_text_of_a_run_is_a_line_of_its_own(
 
 def test_no_name_is_a_line_of_messages_and_lists(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.say(FORGED)
+    terminal.say_error(TollbarError(FORGED, where=FORGED, hint=FORGED))
     terminal.show_rows([{FORGED: FORGED, "b": FORGED}])
     with Progress() as progress:
         progress._last_line = -1e9
@@ -132,7 +134,7 @@ def test_no_name_is_a_line_of_messages_and_lists(capsys: pytest.CaptureFixture[s
         assert [1, 2] == [*progress.follow(FORGED, [1, 2], 2, [FORGED, FORGED])]
     said = capsys.readouterr()
     assert "forged" in said.err
-    assert [] == [line for line in (said.out + said.err).splitlines() if line.startswith(("error", "hint", "| forged"))]
+    assert [] == [line for line in (said.out + said.err).splitlines() if LINE.match(line)]
 
 
 def test_no_value_of_a_study_is_a_line_of_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from tollbar import cluster, study
 from tollbar.cli.layouts import Layout, command_line, show_answer
 from tollbar.cli.options import Options, full_paths
 from tollbar.cluster import Fleets
-from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.errors import ExitStatus, TollbarError, one_line
 from tollbar.core.files import full_path, is_file, is_folder, read_text
 from tollbar.decide import compare
 from tollbar.decide.compare.words import gather_answer, gather_page
@@ -140,7 +140,7 @@ def _answered(fleets: Fleets, options: Options) -> ExitStatus:
     show_answer(answer, lambda: _document(gathered), Layout(json=options.json))
     if options.report:
         html.write_page(page, fleets.directory / cluster.PAGE)
-        terminal.say(f"  page       {fleets.directory / cluster.PAGE}")
+        terminal.say(f"  page       {one_line(str(fleets.directory / cluster.PAGE))}")
     is_whole = not any(one.reason for one in fleets.fleet.nodes) and not left and not gathered.unusable
     return ExitStatus.DONE if is_whole and gathered.rows else ExitStatus.SOME_FAILED
 

@@ -22,6 +22,7 @@ from tollbar.analysis.probes import quickness
 from tollbar.analysis.so_far import so_far_of
 from tollbar.catalog.servers.places import RoleMachine
 from tollbar.core import machine, moments, units
+from tollbar.core.errors import one_line
 from tollbar.core.files import pasted
 from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.words import counted
@@ -116,7 +117,7 @@ def carry_out(
     judged = analysis.judge(results.read(store.directory))
     compare.keep(judged)
     if report:
-        terminal.say(f"  report     {write_report(judged)}")
+        terminal.say(f"  report     {one_line(str(write_report(judged)))}")
     return judged
 
 
@@ -238,7 +239,7 @@ def _say_plan(planned: Plan, store: Store, say: Callable[[str], None]) -> None:
     least = units.show_seconds(schedule.of_plan(planned))
     # The usual operations are quick; slow ones, such as hashes of passwords, are known after the proofs.
     say(f"  plan       {len(planned.cells)} cells, at least {least}")
-    say(f"  data       {store.directory}/")
+    say(f"  data       {one_line(str(store.directory))}/")
     for where, reason in planned.broken.items():
         terminal.say(f"warning: {where} is skipped: {reason}", "yellow")
     fewest = FEWEST_BLOCKS

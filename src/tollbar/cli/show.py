@@ -15,7 +15,7 @@ from tollbar.cli.meant import elsewhere
 from tollbar.cli.options import DEFAULTS, make_plan
 from tollbar.cli.output import print_rows
 from tollbar.cli.runs import judged_run
-from tollbar.core.errors import ExitStatus, TollbarError, nearest
+from tollbar.core.errors import ExitStatus, TollbarError, nearest, one_line
 from tollbar.lab import workloads
 from tollbar.report import terminal
 from tollbar.report.sections.published.lines import of_source
@@ -114,7 +114,7 @@ def _show_source(source: Publication, run: Path | None, *, as_json: bool) -> Exi
     """Print a source's page: of this run, of the last that measured any of its studies, or without a run."""
     judged = judged_run(run) if run else _last_judged(source)
     if judged is not None:
-        terminal.say(f"of the run {judged.run.directory}")
+        terminal.say(f"of the run {one_line(str(judged.run.directory))}")
     part = of_source(source, judged)
     if as_json:
         from tollbar.report import json_forms

@@ -23,7 +23,7 @@ from tollbar.cluster.cluster import Cluster, ClusterNode, Lost, Part, Said
 from tollbar.cluster.fleet_file import SCHEMA, Fleet, FleetNode, State, read_fleet
 from tollbar.cluster.home import Home
 from tollbar.cluster.joining import known_members, new_members
-from tollbar.core.errors import TollbarError
+from tollbar.core.errors import TollbarError, one_line
 from tollbar.core.files import pasted
 from tollbar.core.words import counted, enumeration
 from tollbar.decide import compare
@@ -83,7 +83,7 @@ class Fleets:
         """
         with self._held():
             self._join(places)
-            terminal.say(f"  data       {self.directory}/")
+            terminal.say(f"  data       {one_line(str(self.directory))}/")
             terminal.say(f"  nodes      {enumeration([one.member.name for one in self.nodes])}")
             if self.fleet.simulated is not None:
                 terminal.say(f"  {SIMULATED}", "yellow")

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.segment import Segment
 
-from tollbar.core.errors import MOST_OF_MESSAGE, TollbarError, cut, printable
+from tollbar.core.errors import MOST_OF_MESSAGE, TollbarError, cut, one_line, printable
 
 # Width for reading a log.
 WIDTH_UNKNOWN = 120
@@ -113,15 +113,15 @@ def say_sentence(text: str) -> None:
 
 def say_error(error: TollbarError) -> None:
     """Print the fault, its place, and the hint."""
-    where = f"{error.where}: " if error.where else ""
+    where = f"{one_line(error.where)}: " if error.where else ""
     stderr().print(f"[bold red]error:[/] {escape(_indented(where + error.what))}")
     if error.hint:
         stderr().print(f"\n[bold]hint:[/] {escape(_indented(error.hint))}")
 
 
 def _indented(text: str) -> str:
-    """Return the text with its further lines indented, so that no name imitates the start of an error or hint."""
-    return re.sub(r"\n *", "\n  ", text)
+    """Return the text with its further lines indented more than any message, so that no name imitates one."""
+    return re.sub(r"\n *", "\n    ", text)
 
 
 def say_log() -> None:
