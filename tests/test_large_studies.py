@@ -75,6 +75,34 @@ def test_a_study_of_twenty_thousand_values_is_planned(text: str, tmp_path: Path)
     assert (0, "") == (planned.returncode, planned.stderr)
 
 
+def test_a_folder_of_more_studies_than_a_run_has_is_not_read(tmp_path: Path) -> None:
+    for number in range(study.MOST_STUDIES):
+        (tmp_path / f"s{number}.toml").write_text(ITERATIONS.format(iterations=[1]))
+    assert study.MOST_STUDIES == len(study.load([str(tmp_path)]))
+    (tmp_path / "more.toml").write_text("not a study")
+    with pytest.raises(TollbarError, match="has 101 studies; a run has at most 100"):
+        study.load([str(tmp_path)])
+
+
+def test_more_studies_than_a_run_has_are_not_planned() -> None:
+    (one,) = study.load(["macs"])
+    with pytest.raises(TollbarError, match="101 studies; a run has at most 100"):
+        plan.make([one] * (study.MOST_STUDIES + 1), seed=1)
+
+
+def test_studies_of_more_combinations_than_are_read_are_not_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.toml").write_text(ITERATIONS.format(iterations=[1, 2, 3]))
+    asked = study.load([str(tmp_path)])
+    monkeypatch.setattr("tollbar.study.plan.MOST_COMBINATIONS", 6)
+    assert 6 == len(plan.make(asked, seed=1).cells)
+    monkeypatch.setattr("tollbar.study.plan.MOST_COMBINATIONS", 5)
+    with pytest.raises(TollbarError, match="more than 5 combinations in all studies together"):
+        plan.make(asked, seed=1)
+
+
 WIDE = f"""
 question  = "?"
 family    = "password-hash"

@@ -23,7 +23,6 @@ from tollbar.core.errors import TollbarError
 from tollbar.core.records import CLIENT, RUNNER, Chunk, ComponentRecord, LoadRecord, Outcome, Proven, Trial
 from tollbar.results import Row, Store, observations
 from tollbar.results import store as storing
-from tollbar.results.directory import MOST_STUDIES
 from tollbar.study import plan
 from tollbar.study.plan import Plan
 
@@ -121,13 +120,6 @@ def test_a_batch_is_kept_whole_or_not_at_all(planned: Plan, store: Store) -> Non
         store.record([trial(planned), trial(planned, 1), trial(planned)])
     assert set() == store.done()
     assert 0 == sum(len(row.trials) for row in rows_of(store))
-
-
-def test_a_run_of_more_studies_than_are_read_is_not_begun(planned: Plan, tmp_path: Path) -> None:
-    many = replace(planned, studies=planned.studies * (MOST_STUDIES + 1))
-    with pytest.raises(TollbarError, match="101 studies; a run has at most 100"):
-        results.create(many, tmp_path / "runs", command=(), libraries=(), fingerprint={})
-    assert not (tmp_path / "runs").exists()
 
 
 def test_a_run_of_more_cells_than_are_read_is_not_begun(

@@ -17,8 +17,9 @@ import pytest
 from tollbar import analysis, results
 from tollbar.core.errors import TollbarError
 from tollbar.results.database import MOST_VALUE_BYTES
-from tollbar.results.directory import MOST_STUDIES, MOST_TEXTS
+from tollbar.results.directory import MOST_TEXTS
 from tollbar.results.observations import MOST_VALUES, MOST_VALUES_OF_SERIES
+from tollbar.study import MOST_STUDIES
 from tollbar.study.plan.grid import MOST_COMBINATIONS
 
 # CPU time, so that a busy machine changes nothing.

@@ -33,11 +33,6 @@ MOST_OTHERWISE = 4 << 20
 MOST_FILES = 2_000
 MOST_TEXTS = 2 << 20
 """Limit of the studies and families of a run together: five times all that ship, and read in 3 s."""
-MOST_STUDIES = 100
-"""Limit of the studies of a run, three times all that ship; `run` begins no larger one.
-
-To judge and print this number takes 4 s.
-"""
 # End of a journal that names a file: SQLite removes the named file, wherever it is, after it has read the journal. See
 # "Super-Journal" in the file format of SQLite. A run has one database, and its journals name no file.
 _NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")

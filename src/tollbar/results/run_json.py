@@ -15,7 +15,8 @@ from tollbar.core.machine import NOT_STATED
 from tollbar.core.method import FIRST
 from tollbar.core.records.load import MOST
 from tollbar.results.database import SPACES
-from tollbar.results.directory import MOST_STUDIES, check_files, read_text
+from tollbar.results.directory import check_files, read_text
+from tollbar.study import MOST_STUDIES
 from tollbar.study.values import Cells
 
 SCHEMA = 6

@@ -23,7 +23,7 @@ from tollbar.core.records import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.results import stored
 from tollbar.results.changes import made_with
 from tollbar.results.database import TABLES, connect
-from tollbar.results.directory import LOCK, MOST_STUDIES, RESULTS, check_files, open_file
+from tollbar.results.directory import LOCK, RESULTS, check_files, open_file
 from tollbar.results.looks import is_noted, looks, present, reach
 from tollbar.results.observations import Count, refuse_more, series_of, values_of
 from tollbar.results.reading import read
@@ -182,9 +182,6 @@ def create(
 
     Raises TollbarError before anything is measured, and then leaves no files.
     """
-    if len(plan.studies) > MOST_STUDIES:
-        what = f"{len(plan.studies):,} studies; a run has at most {MOST_STUDIES}"
-        raise TollbarError(what, hint="measure them in several runs")
     if len(plan.cells) > stored.MOST_CELLS:
         what = f"{len(plan.cells):,} cells; a run has at most {stored.MOST_CELLS:,}"
         raise TollbarError(what, hint="vary less at once, or measure them in several runs")

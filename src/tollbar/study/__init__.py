@@ -46,6 +46,7 @@ from tollbar.study.words import choice_homes, choices_of, coordinates_of
 __all__ = [
     "ASKED",
     "AS_PUBLISHED",
+    "MOST_STUDIES",
     "NOT_SETTINGS",
     "SETS_OF_SOURCES",
     "STATISTIC_OF",
@@ -86,6 +87,12 @@ __all__ = [
 
 MOST_NAME_BYTES = 200
 """Limit of a study's name: a file's name has 255 bytes, and the directory of a run needs some for the time."""
+
+MOST_STUDIES = 100
+"""Limit of the studies of a run, three times all that ship; none larger is planned or read.
+
+To judge and print this number takes 4 s.
+"""
 
 AS_PUBLISHED = "sources"
 """Set that runs the published comparisons as they were run: every cell of studies that draw their source's figures.
@@ -173,6 +180,9 @@ def _load_one(name: str) -> Iterator[Study]:
                 where=name,
                 hint=f"for example `tollbar new digest --output {name}/digests.toml`",
             )
+        if len(paths) > MOST_STUDIES:
+            hint = "move some of them to another folder, and measure it as another run"
+            raise TollbarError(f"has {len(paths):,} studies; a run has at most {MOST_STUDIES}", where=name, hint=hint)
         for path in paths:
             yield _read(path, str(path))
     elif Path(name).suffix == ".toml":

@@ -13,9 +13,9 @@ from tollbar.catalog.libraries import Broken, Provider, look_up
 from tollbar.catalog.servers import Installed, Server
 from tollbar.core.errors import TollbarError
 from tollbar.core.limits import SEED
-from tollbar.study import Coordinates, Study
+from tollbar.study import MOST_STUDIES, Coordinates, Study
 from tollbar.study.plan.cells import Cell, key_of
-from tollbar.study.plan.grid import Grid, GridPlace
+from tollbar.study.plan.grid import MOST_COMBINATIONS, Grid, GridPlace
 from tollbar.study.plan.labels import labels
 from tollbar.study.plan.pairs import claimed, matching, tabled
 
@@ -84,13 +84,24 @@ def make(studies: Sequence[Study], *, seed: int, named_libraries: Sequence[str] 
         SEED.check(seed)
     except ValueError as error:
         raise TollbarError(f"`--seed`: {error}") from error
+    if len(studies) > MOST_STUDIES:
+        what = f"{len(studies):,} studies; a run has at most {MOST_STUDIES}"
+        raise TollbarError(what, hint="measure them in several runs")
     names = [study.name for study in studies]
     for name in names:
         if names.count(name) > 1:
             raise TollbarError(
                 f"the study `{name}` is given twice; each study must have its own name", hint="remove one"
             )
-    return Plan(tuple(_plan(study, *look_up(study.providers, named_libraries)) for study in studies), seed)
+    planned: list[StudyPlan] = []
+    combined = 0
+    for study in studies:
+        planned.append(_plan(study, *look_up(study.providers, named_libraries)))
+        combined += len(planned[-1].cells) + len(planned[-1].left_out)
+        if combined > MOST_COMBINATIONS:
+            what = f"more than {MOST_COMBINATIONS:,} combinations in all studies together; a run has at most as many"
+            raise TollbarError(what, where=study.name, hint="measure the studies in several runs")
+    return Plan(tuple(planned), seed)
 
 
 def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...]) -> StudyPlan:
