@@ -163,6 +163,17 @@ def test_a_trend_is_of_all_quiet_slices_of_a_round() -> None:
     assert math.isclose(math.exp(-0.4), found.estimate)
 
 
+def test_a_trend_at_the_confidence_of_many_looks_is_open() -> None:
+    numbers, quiet = np.arange(5), np.ones(5, bool)
+    sides = [
+        [Visit(block, 0, numbers, costs, np.ones(5, int), quiet, quiet) for block, costs in enumerate(of)]
+        for of in ([np.exp(0.1 * block * numbers) for block in range(4)], [np.ones(5)] * 4)
+    ]
+    found = trend(*sides, confidence=1 - 2.0**-52)
+    assert found is not None
+    assert (0.0, math.inf) == (found.low, found.high)
+
+
 def test_nobody_takes_the_core_from_a_chunk_with_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk that lasts longer than planned, for example next to a neighbour, is probed by its runner alone."""
     asked = []

@@ -215,6 +215,8 @@ def test_a_quotient_has_both_errors() -> None:
     assert math.isclose(0.75, found.estimate)
     assert math.isclose(0.1, width(found))
     assert (3, 0.96) == (found.n, found.confidence)
+    wide = Interval(1.0, 1e-300, 1e300, 0.96, 4)
+    assert not intervals.product(wide, wide).is_bounded
     assert not intervals.quotient(three, Interval(4.0, 0.0, math.inf, 0.96, 2)).is_bounded
 
 

@@ -86,7 +86,18 @@ def product(one: Interval, other: Interval) -> Interval:
     if not (one.is_bounded and other.is_bounded):
         return Interval(found, 0.0, math.inf, *how)
     half = math.hypot(math.log(one.high / one.low) / 2, math.log(other.high / other.low) / 2)
-    return Interval(found, found * math.exp(-half), found * math.exp(half), *how)
+    return Interval(found, found * math.exp(-half), found * exp(half), *how)
+
+
+def exp(power: float) -> float:
+    """Return e to this power; infinite where `math.exp` raises OverflowError.
+
+    At the confidence of the fiftieth look, Student's quantile over four blocks is a hundred thousand.
+    """
+    try:
+        return math.exp(power)
+    except OverflowError:
+        return math.inf
 
 
 def total(parts: Sequence[Interval]) -> Interval:

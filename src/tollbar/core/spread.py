@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 
-from tollbar.core.intervals import Interval, student
+from tollbar.core.intervals import Interval, exp, student
 
 # Fewer ratios do not show how variances differ.
 _FEWEST = 3
@@ -46,7 +46,7 @@ class Spread:
         freedom = round(ratio.freedom + lent, 1)
         pooled = (ratio.freedom * own + lent * shared_variance) / (ratio.freedom + lent)
         half = student(freedom, ratio.confidence) * math.sqrt(pooled / _blocks(ratio))
-        low, high = ratio.estimate * math.exp(-half), ratio.estimate * math.exp(half)
+        low, high = ratio.estimate * math.exp(-half), ratio.estimate * exp(half)
         return Interval(ratio.estimate, low, high, ratio.confidence, ratio.n, ratio.moments, freedom)
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tollbar.core.arrays import np
-from tollbar.core.intervals import CONFIDENCE, FEWEST_BLOCKS, Interval, student
+from tollbar.core.intervals import CONFIDENCE, FEWEST_BLOCKS, Interval, exp, student
 from tollbar.core.visits import Frame, Visit, Visits, numbered
 
 # Any line fits two rounds.
@@ -38,8 +38,8 @@ def trend(of: Iterable[Visit], over: Iterable[Visit], *, confidence: float = CON
         return None
     middle = math.fsum(changes) / number
     half = student(number - 1.0, confidence) * float(np.std(changes, ddof=1)) / math.sqrt(number)
-    low, high = math.exp(middle - half), math.exp(middle + half)
-    return Interval(math.exp(middle), low, high, confidence, number, freedom=number - 1.0)
+    low, high = exp(middle - half), exp(middle + half)
+    return Interval(exp(middle), low, high, confidence, number, freedom=number - 1.0)
 
 
 def _ratios(own: Visits, mine: Sequence[int], others: Visits, theirs: Sequence[int]) -> tuple[Frame, np.ndarray]:
