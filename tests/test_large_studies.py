@@ -15,7 +15,7 @@ from tollbar import study
 from tollbar.catalog.families import Standing
 from tollbar.core.errors import TollbarError
 from tollbar.study import Coordinates, plan
-from tollbar.study.plan import pairs
+from tollbar.study.plan import grid, pairs
 
 CELLS = 20_000
 # This plan takes some five seconds of CPU time; in quadratic time it takes minutes.
@@ -80,7 +80,7 @@ def test_a_folder_of_more_studies_than_a_run_has_is_not_read(tmp_path: Path) -> 
         (tmp_path / f"s{number}.toml").write_text(ITERATIONS.format(iterations=[1]))
     assert study.MOST_STUDIES == len(study.load([str(tmp_path)]))
     (tmp_path / "more.toml").write_text("not a study")
-    with pytest.raises(TollbarError, match="has 101 studies; a run has at most 100"):
+    with pytest.raises(TollbarError, match="more than 100 studies; a run has at most as many"):
         study.load([str(tmp_path)])
 
 
@@ -96,11 +96,27 @@ def test_studies_of_more_combinations_than_are_read_are_not_planned(
     for name in ("first", "second"):
         (tmp_path / f"{name}.toml").write_text(ITERATIONS.format(iterations=[1, 2, 3]))
     asked = study.load([str(tmp_path)])
-    monkeypatch.setattr("tollbar.study.plan.MOST_COMBINATIONS", 6)
+    monkeypatch.setattr(grid, "MOST_COMBINATIONS", 6)
     assert 6 == len(plan.make(asked, seed=1).cells)
-    monkeypatch.setattr("tollbar.study.plan.MOST_COMBINATIONS", 5)
-    with pytest.raises(TollbarError, match="more than 5 combinations in all studies together"):
+    monkeypatch.setattr(grid, "MOST_COMBINATIONS", 5)
+    with pytest.raises(TollbarError, match="more than 5 combinations"):
         plan.make(asked, seed=1)
+
+
+def test_claims_are_limited_by_the_cells_that_they_are_searched_in(tmp_path: Path) -> None:
+    path = tmp_path / "claims.toml"
+    sizes = ", ".join(f'"{size} B"' for size in range(1, 2_000))
+    claims = "".join(OF_ONE.replace("Everything", f"Claim {number}:") for number in range(101))
+    path.write_text(SIZES.format(sizes=sizes, baseline='{ choice = "md5", bytes = "1 B" }', claim=claims))
+    with pytest.raises(TollbarError, match="more than 400,000 comparisons of cells with claims"):
+        plan.make(study.load([str(path)]), seed=1)
+
+
+def test_studies_of_more_letters_than_a_run_keeps_are_not_read(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"s{number}.toml").write_text(f"{ITERATIONS.format(iterations=[1])}# {'x' * 500_000}\n")
+    with pytest.raises(TollbarError, match="more than 1,048,576 letters together"):
+        study.load([str(tmp_path)])
 
 
 WIDE = f"""

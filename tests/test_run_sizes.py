@@ -188,8 +188,9 @@ def test_more_coordinates_than_any_study_has_are_not_read(fake_runs: Path) -> No
         ("stored.MOST_CELLS", 2, "3 rows of a cell; a run has at most 2"),
         ("reading.MOST_KINDS", 1, "cells with 2 different sets of coordinates; a study has at most 1"),
         ("reading.MOST_COORDINATES_OF_ALL", 9, r"1\d coordinates of all cells; a study has at most 9"),
-        ("reading.MOST_COMPARISONS", 2, "comparisons of cells with claims"),
+        ("reading.MOST_CLAIMED", 2, "comparisons of cells with claims"),
         ("reading.MOST_TABLED", -1, "0 places of cells in tables"),
+        ("stored.MOST_PROVED", 9, "letters of known answers of all cells; a run has at most 9"),
     ],
 )
 def test_more_comparisons_than_any_run_asks_for_are_not_made(
@@ -251,6 +252,20 @@ def _nested(run: Path) -> None:
         (run / f"families/{depth}/family.toml").write_text(text + parts, "utf-8")
     path = run / "studies/fake.toml"
     path.write_text(path.read_text("utf-8").replace('"spin"', '"1"'), "utf-8")
+
+
+def test_reasons_are_cut_to_a_limit_of_all(fake_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasons of 5 MB took 190 MiB of memory in a report."""
+    run = fake_runs / "one"
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        database.execute("update cell set outcome = 'failed', reason = ?", ("x" * 60_000,))
+        (cells,) = database.execute("select count(*) from cell").fetchone()
+        key, name = database.execute("select key, study from cell").fetchone()
+        database.execute("insert into set_aside values (?, ?, 0, 3, 8, ?, 1.0, null)", (name, key, "y" * 60_000))
+    monkeypatch.setattr("tollbar.results.stored.MOST_OF_REASONS", 100 * (cells + 1))
+    (one,) = results.read(run).studies
+    assert {101} == {len(row.reason or "") for row in one.rows}
+    assert [101] == [len(row.set_aside.reason) for row in one.rows if row.set_aside is not None]
 
 
 def test_more_studies_than_a_run_may_have_are_not_read(fake_runs: Path) -> None:

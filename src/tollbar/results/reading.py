@@ -13,7 +13,7 @@ from typing import Any
 
 from tollbar import study
 from tollbar.catalog.families import LOADS, Family, Standing
-from tollbar.core.errors import TollbarError, printable, printable_in
+from tollbar.core.errors import TollbarError, cut, printable, printable_in
 from tollbar.core.machine import NOT_STATED
 from tollbar.core.method import FIRST
 from tollbar.core.records import Chunk, LoadRecord, Outcome, SetAside, Trial
@@ -27,7 +27,7 @@ from tollbar.results.observations import AFTER, BEFORE, chunks_of, refuse_odd
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.results.run_json import FORMAT_5, MOST_OF_VERSION, about, why
 from tollbar.results.stored import MOST_COORDINATES, MOST_COORDINATES_OF_ALL, MOST_KINDS, MOST_TABLED
-from tollbar.study.plan.grid import MOST_COMPARISONS
+from tollbar.study.plan.grid import MOST_CLAIMED
 
 
 def read(directory: Path, *, name: str | None = None, family: str | None = None) -> Run:
@@ -146,6 +146,8 @@ class _Tables:
     set_aside: Mapping[str, Sequence[sqlite3.Row]]
     cells: Mapping[str, Sequence[sqlite3.Row]]
     left_out: Mapping[str, Sequence[sqlite3.Row]]
+    most_of_reason: int
+    """Limit of the letters of one reason of a cell."""
 
 
 def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, int], *, only_some: bool) -> _Tables:
@@ -196,6 +198,7 @@ def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, 
         _by_study(database, "select * from set_aside not indexed order by ord"),
         _by_study(database, "select * from cell order by position"),
         _by_study(database, "select study, coordinates, because from left_out not indexed"),
+        stored.MOST_OF_REASONS // max(1, counts["cell"] + counts["set_aside"]),
     )
 
 
@@ -208,13 +211,15 @@ def _by_study(database: sqlite3.Connection, query: str) -> Mapping[str, Sequence
 
 def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Mapping[str, str]) -> StudyRun:
     trials = tables.trials[asked.name]
-    set_aside = tuple(map(_set_aside, tables.set_aside.get(asked.name, ())))
+    most = tables.most_of_reason
+    set_aside = tuple(_set_aside(found, most) for found in tables.set_aside.get(asked.name, ()))
     # A cell that was tried again is no longer quarantined.
     still = {one.cell: one for one in set_aside if one.tried_again_s is None}
     cells = tuple(
         _row(
             found,
             names,
+            most,
             still.get(found["key"]),
             *(tuple(trials.get((found["key"], repeat), ())) for repeat in (False, True)),
         )
@@ -246,12 +251,13 @@ def _refuse_more(asked: study.Study, cells: Sequence[Row]) -> None:
     if (tabled := len(cells) * len(asked.tables)) > MOST_TABLED:
         raise ValueError(f"{tabled:,} places of cells in tables; a study has at most {MOST_TABLED:,}")
     compared = len(cells) * (len(asked.claims) + len(asked.tables))
-    if compared > MOST_COMPARISONS:
-        raise ValueError(f"{compared:,} comparisons of cells with claims and tables; at most {MOST_COMPARISONS:,}")
+    if compared > MOST_CLAIMED:
+        raise ValueError(f"{compared:,} comparisons of cells with claims and tables; at most {MOST_CLAIMED:,}")
 
 
-def _set_aside(found: sqlite3.Row) -> SetAside:
+def _set_aside(found: sqlite3.Row, most_of_reason: int) -> SetAside:
     columns = {name: found[name] for name in found.keys() if name != "ord"}  # noqa: SIM118
+    columns["reason"] = cut(columns["reason"], most_of_reason)
     return SetAside(**columns, after=found["ord"])
 
 
@@ -279,11 +285,13 @@ def _trial(found: Sequence[Any], chunks: Sequence[Chunk]) -> Trial:
 def _row(
     found: sqlite3.Row,
     names: Mapping[str, str],
+    most_of_reason: int,
     set_aside: SetAside | None,
     trials: tuple[Trial, ...],
     repeats: tuple[Trial, ...],
 ) -> Row:
     outcome, reason = _outcome(found, sorted((*trials, *repeats), key=lambda trial: trial.order))
+    reason = reason and cut(reason, most_of_reason)
     columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server_version")}
     columns |= {name: stored.words(found[name]) for name in ("accepted", "refused", "not_tried")}
     coordinates = stored.coordinates(found["coordinates"])

@@ -46,7 +46,8 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
 # Larger numbers cannot be counts; times and loads of Tollbar are never negative.
 _LIMITS = {"integer": (-MOST, MOST), "real": (0, MOST)}
 # Documents of JSON in a column: a real one has some kB, and reading one takes some hundred times its size.
-_DOCUMENTS = ("coordinates", "accepted", "refused", "not_tried", "paid_by", "load")
+_PROVED = ("accepted", "refused", "not_tried")
+_DOCUMENTS = ("coordinates", *_PROVED, "paid_by", "load")
 MOST_DOCUMENT = 1 << 20
 # Four times the kept output of a failed server, which may be a reason.
 MOST_OF_TEXT = 64 << 10
@@ -83,6 +84,17 @@ MOST_TABLED = 10_000
 MOST_OF_COORDINATES = 16 << 10
 # A report has it in each table and chart: 600 titles of 60 kB took 460 MB.
 MOST_OF_TITLE = 1000
+_TITLES = ("title", "server_version")
+MOST_PROVED = 1 << 20
+"""Limit of the letters of all cells' known answers and refusals. The set `sources` has 180,000.
+
+Each word becomes an object, and then part of a JSON document: 3,400,000 words took 1.7 GB.
+"""
+MOST_OF_REASONS = 2 << 20
+"""Limit of the letters of all cells' reasons in memory; longer ones are cut, because a report repeats and escapes them.
+
+With a hundred cells each has 20,000 letters, more than the kept output of a failed server.
+"""
 
 
 def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, int]:
@@ -105,6 +117,10 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     (names,) = database.execute(f"select count(*) from ({pairs})").fetchone()
     if names > MOST_NAMES:
         raise ValueError(f"more than {MOST_NAMES:,} metrics of components, the limit of a run")
+    words = "+".join(f"length({column})" for column in _PROVED)
+    (proved,) = database.execute(f"select total({words}) from cell not indexed").fetchone()
+    if proved > MOST_PROVED:
+        raise ValueError(f"{int(proved):,} letters of known answers of all cells; a run has at most {MOST_PROVED:,}")
     # A batch has at least one trial, and a cell is quarantined because of its trials.
     most = {"cell": MOST_CELLS, "left_out": MOST_COMBINATIONS, **dict.fromkeys(("batch", "set_aside"), rows["trial"])}
     for table, most_rows in most.items():
@@ -167,7 +183,7 @@ def _most_of(column: str) -> int:
         return MOST_OF_NAME
     if column == "coordinates":
         return MOST_OF_COORDINATES
-    if column == "title":
+    if column in _TITLES:
         return MOST_OF_TITLE
     return MOST_DOCUMENT if column in _DOCUMENTS else MOST_OF_TEXT
 

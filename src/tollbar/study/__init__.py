@@ -93,6 +93,8 @@ MOST_STUDIES = 100
 
 To judge and print this number takes 4 s.
 """
+MOST_LETTERS = 1 << 20
+"""Limit of the letters of all studies of a run, five times those of all that ship; a run keeps their families too."""
 
 AS_PUBLISHED = "sources"
 """Set that runs the published comparisons as they were run: every cell of studies that draw their source's figures.
@@ -110,7 +112,16 @@ def load(names: Sequence[str]) -> tuple[Study, ...]:
     A member of a set is called by its own name, or by the set's and its own: `tls-today/tls-post-quantum`. Raises
     TollbarError before anything starts.
     """
-    return tuple(study for name in names for study in _load_one(name))
+    found: list[Study] = []
+    for one in (study for name in names for study in _load_one(name)):
+        found.append(one)
+        if len(found) > MOST_STUDIES:
+            hint = "name fewer at once, and measure the others as another run"
+            raise TollbarError(f"more than {MOST_STUDIES} studies; a run has at most as many", hint=hint)
+        if sum(len(one.text) for one in found) > MOST_LETTERS:
+            what = f"the studies have more than {MOST_LETTERS:,} letters together; a run has at most as many"
+            raise TollbarError(what, hint="name fewer at once, and measure the others as another run")
+    return tuple(found)
 
 
 def shipped() -> Mapping[str, tuple[Traversable, ...]]:
@@ -180,9 +191,6 @@ def _load_one(name: str) -> Iterator[Study]:
                 where=name,
                 hint=f"for example `tollbar new digest --output {name}/digests.toml`",
             )
-        if len(paths) > MOST_STUDIES:
-            hint = "move some of them to another folder, and measure it as another run"
-            raise TollbarError(f"has {len(paths):,} studies; a run has at most {MOST_STUDIES}", where=name, hint=hint)
         for path in paths:
             yield _read(path, str(path))
     elif Path(name).suffix == ".toml":

@@ -15,7 +15,7 @@ from tollbar.core.errors import TollbarError
 from tollbar.core.limits import SEED
 from tollbar.study import MOST_STUDIES, Coordinates, Study
 from tollbar.study.plan.cells import Cell, key_of
-from tollbar.study.plan.grid import MOST_COMBINATIONS, Grid, GridPlace
+from tollbar.study.plan.grid import MOST_CLAIMED, Grid, GridPlace, Spent
 from tollbar.study.plan.labels import labels
 from tollbar.study.plan.pairs import claimed, matching, tabled
 
@@ -93,19 +93,12 @@ def make(studies: Sequence[Study], *, seed: int, named_libraries: Sequence[str] 
             raise TollbarError(
                 f"the study `{name}` is given twice; each study must have its own name", hint="remove one"
             )
-    planned: list[StudyPlan] = []
-    combined = 0
-    for study in studies:
-        planned.append(_plan(study, *look_up(study.providers, named_libraries)))
-        combined += len(planned[-1].cells) + len(planned[-1].left_out)
-        if combined > MOST_COMBINATIONS:
-            what = f"more than {MOST_COMBINATIONS:,} combinations in all studies together; a run has at most as many"
-            raise TollbarError(what, where=study.name, hint="measure the studies in several runs")
-    return Plan(tuple(planned), seed)
+    spent = Spent()
+    return Plan(tuple(_plan(study, spent, *look_up(study.providers, named_libraries)) for study in studies), seed)
 
 
-def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...]) -> StudyPlan:
-    grid = Grid(study, providers, broken)
+def _plan(study: Study, spent: Spent, providers: Sequence[Provider], broken: tuple[Broken, ...]) -> StudyPlan:
+    grid = Grid(study, providers, broken, spent)
     kept: dict[str, GridPlace] = {}
     left_out: dict[str, tuple[Coordinates, str]] = {}
     for place in grid.places():
@@ -121,6 +114,10 @@ def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...
             raise TollbarError(contradiction, where=study.name, hint=hint)
     if not kept:
         raise TollbarError("`[[leave-out]]` excludes every combination; at least one must be left", where=study.name)
+    spent.claimed += len(kept) * (len(study.claims) + len(study.tables))
+    if spent.claimed > MOST_CLAIMED:
+        what = f"more than {MOST_CLAIMED:,} comparisons of cells with claims and tables"
+        raise TollbarError(what, where=study.name, hint="measure it in several runs")
     cells = [grid.cell(place, grid.baseline_of(place.coordinates, kept)) for place in kept.values()]
     if not any(cell.is_baseline for cell in cells):
         raise TollbarError(

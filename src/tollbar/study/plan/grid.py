@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple
 
@@ -17,10 +17,25 @@ from tollbar.core.errors import TollbarError, unknown
 from tollbar.study import Coordinates, Study
 from tollbar.study.plan.cells import Cell, key_of
 
-# A study of this size takes some four seconds to plan, and days to measure. The largest shipped one has 9,000.
+# Limits of all studies of a plan together: four seconds to plan, and days to measure.
 MOST_COMBINATIONS = 45_000
-# Each combination is compared with each value of `leave-out`, each claim and each table, in 2 us and more.
-MOST_COMPARISONS = 2_000_000
+"""Limit of the combinations of choices, providers and varied values. The set `sources` has 26,000."""
+MOST_COMPARISONS = 3_500_000
+"""Limit of the combinations times the values of `leave-out`, the claims and the tables of their study, in 1 us each.
+
+The set `sources` has 2,800,000.
+"""
+MOST_CLAIMED = 400_000
+"""Limit of the cells times the claims and tables of their study, in 6 us each. The set `sources` has 13,000."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """Work for the studies of a plan so far, each number with a limit."""
+
+    combinations: int = 0
+    comparisons: int = 0
+    claimed: int = 0
 
 
 class GridPlace(NamedTuple):
@@ -34,8 +49,15 @@ class GridPlace(NamedTuple):
 class Grid:
     """Combinations of a study, with its exclusions and baseline."""
 
-    def __init__(self, study: Study, providers: Sequence[Provider], broken: Sequence[Broken]) -> None:
+    def __init__(
+        self,
+        study: Study,
+        providers: Sequence[Provider],
+        broken: Sequence[Broken],
+        spent: Spent | None = None,
+    ) -> None:
         self.study = study
+        self._spent = Spent() if spent is None else spent
         self.providers = providers
         self.broken = broken
         # Resolved once, because every cell uses them.
@@ -52,23 +74,24 @@ class Grid:
         """Yield each combination of the study once, without settings that do not apply to it."""
         study, family = self.study, self.study.family
         known: set[tuple[tuple[str, Value], ...]] = set()
-        combined = 0
         for name, (server, provider), op in itertools.product(
             study.choices, self.performers(), study.vary.get("op", family.operations)
         ):
             at: dict[str, Value] = {"choice": name, "provider": provider.spec, "op": op}
             at |= {"server": server.name} if server else {}
             varied = self._varied(at)
-            combined += prod(map(len, varied.values()))
-            if combined > MOST_COMBINATIONS:
+            combined = prod(map(len, varied.values()))
+            self._spent.combinations += combined
+            self._spent.comparisons += combined * self._compared
+            if self._spent.combinations > MOST_COMBINATIONS:
                 raise TollbarError(
                     f"more than {MOST_COMBINATIONS:,} combinations of choices, providers and `vary`",
                     where=study.name,
-                    hint="vary less at once, for example in several studies",
+                    hint="vary less at once, or measure it in several runs",
                 )
-            if combined * self._compared > MOST_COMPARISONS:
+            if self._spent.comparisons > MOST_COMPARISONS:
                 what = f"more than {MOST_COMPARISONS:,} comparisons of combinations with leave-outs, claims and tables"
-                raise TollbarError(what, where=study.name, hint="split it into several studies")
+                raise TollbarError(what, where=study.name, hint="measure it in several runs")
             for values in itertools.product(*varied.values()):
                 coordinates = self.normal({**at, **dict(zip(varied, values, strict=True))})
                 if (alike := tuple(coordinates.items())) in known:
