@@ -171,6 +171,10 @@ def test_a_name_is_its_choice(name: str, choice: str) -> None:
         ("CKM_EC_EDWARDS_KEY_PAIR_GEN", "its curve is not given"),
         ("CKM_EC_MONTGOMERY_KEY_PAIR_GEN", "its curve is not given"),
         *((name, "`!aNULL` in its name is not known here") for name in ("!aNULL", "ECDHE:!aNULL")),
+        *((name, "a combination of algorithms in an unknown form") for name in (
+            "chacha20poly1305-prfsha256-x25519", "3des-prfsha1-x25519", "aes128gcm16-prfsha256-ecp256")),
+        ("CKM_SP800_108_COUNTER_KDF", "no family of key derivation"),
+        ("UMAC-128", NOT_HAD),
         ("rsa2048-sha256", "the family storage has rsa-oaep"),
         ("FFDHE", "its group is not given"),
         ("DH Group 1 (1024-bit)", "its name says both modp-768 and dh-1024"),
