@@ -58,6 +58,7 @@ def found(name: str, **properties: Any) -> Mapped:
         ("2048-bit RSA", "signature rsa-2048 + key-exchange rsa-2048"),
         ("scrypt (logN=17, r=8, p=1)", "password-hash scrypt n=131072 r=8 p=1"),
         ("bcrypt 2b, 12", "password-hash bcrypt cost=12"),
+        ("ldap_salted_sha1", "password-hash salted-sha-1"),
         ("NID_X9_62_prime256v1", "signature ecdsa-p256 + key-exchange ecdh-p256"),
         ("SN_X9_62_prime256v1", "signature ecdsa-p256 + key-exchange ecdh-p256"),
         ("aes-256-cbc-essiv", "cipher aes-256-cbc"),

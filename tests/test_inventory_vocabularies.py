@@ -50,7 +50,7 @@ NAMES = [
     (
         "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
         {"parameterSetIdentifier": "3072"},
-        "signature rsa-3072 digest=sha-256",
+        "signature rsa-3072 digest=sha-256 padding=pkcs1",
     ),
     ("http://www.w3.org/2001/04/xmlenc#sha256", {}, "digest sha-256"),
     (

@@ -20,7 +20,11 @@ _PARTS = frozenset({"mgf1", "key-format"})
 
 def reduced(name: Name) -> tuple[str, ...]:
     """Return the algorithm that one text names: the one that several make together, if there is such."""
-    found = visible(dict.fromkeys(name.values(ALGORITHM)))
+    named = name.values(ALGORITHM)
+    if "prf" in named and {"cipher", "exchange"} <= {names.class_of(one) for one in named}:
+        # A proposal of IKE: its key exchange is not all of it.
+        return ("combiner",)
+    found = visible(dict.fromkeys(named))
     kinds = {names.class_of(one) for one in found}
     curves = name.values("curve")
     if len(found) == 1 and (one := next(iter(found))) and curves:
