@@ -52,6 +52,10 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     "a policy of a publisher": ("choose digest --policy bsi --for 0s", ("did you mean `tr-02102-2026-01`?",)),
     "no study": ("plan nosuchx", ("no such study: `nosuchx`", "`tollbar list studies` lists them")),
     "no project": ("check", ("no such file", "docs/check.md", "[uses.passwords]")),
+    "a word that is no family": (
+        "list providers openssl",
+        ("cannot be limited to", "for example `tollbar list providers`"),
+    ),
     "a list of no family": ("list servers digest", ("cannot be limited to a family", "tollbar list choices digest")),
     "choices of no family": ("list choices digets", ("no such family: `digets`", "did you mean `digest`")),
     "a guideline as a policy": ("choose tls --policy guide.json", ("is not a policy", "`tlsref-intermediate-6.0`")),

@@ -13,6 +13,7 @@ from tollbar.catalog.libraries import Broken
 from tollbar.cli.layouts import AsJson, Libraries
 from tollbar.cli.options import full_paths
 from tollbar.cli.output import print_rows
+from tollbar.core import spelling
 from tollbar.core.errors import ExitStatus, TollbarError
 
 UNUSABLE = "cannot be used"
@@ -66,7 +67,8 @@ def list_(
         "environments": _environments,
     }
     if family is not None and what not in by_family:
-        hint = f"for example `tollbar list choices {family}`"
+        is_family = spelling.find(family, families.families()) is not None
+        hint = f"for example `tollbar list {f'choices {family}' if is_family else what}`"
         raise TollbarError(f"`tollbar list {what}` cannot be limited to a family", where=family, hint=hint)
     if what in by_family:
         listed = by_family[what]([*families.families().values()] if family is None else [families.family(family)])
