@@ -46,7 +46,7 @@ _MASK = "mgf1"
 _OF_MASKS = ("sha-", "sha3-", "shake")
 # A compared number is not a number of the name: `RSA <2048`.
 _COMPARED = re.compile(r"[<>\u2264\u2265~\u2248]=?\s*[0-9]+")
-# What a list of suites leaves out: `!aNULL`.
+# Entry of a list of suites that leaves some out: `!aNULL`.
 _LEFT_OUT = re.compile(r"(?<![A-Za-z0-9])![A-Za-z][A-Za-z0-9-]*")
 _LESS = re.compile(r"<\s*([1-9][0-9]{1,4})(?![0-9])")
 _KEYED = re.compile(
