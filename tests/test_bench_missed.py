@@ -98,11 +98,14 @@ def test_an_upgrade_without_a_libssl(system: Provider, monkeypatch: pytest.Monke
     assert tls.here.startswith("there is no libssl next to")
 
 
-@pytest.mark.parametrize(("which", "met"), [("quiet", True), ("all", False)])
-def test_a_loop_beside_disturbed_moments(which: str, met: bool) -> None:
-    lab = {"value": 1000.0, "low": 990.0, "high": 1010.0, "blocks": 12, "confidence": 0.95, "noisy": False}
+@pytest.mark.parametrize(
+    ("value", "half", "met"), [(1000.0, 10.0, True), (1021.0, 10.0, False), (1000.0, 30.0, False)], ids=str
+)
+def test_a_loop_must_be_near_and_known_well(value: float, half: float, met: bool) -> None:
+    low, high = value - half, value + half
+    lab = {"value": value, "low": low, "high": high, "blocks": 12, "confidence": 0.95, "noisy": False}
     slices = [true.Slice(10_000.0 + number, 10, (100.0, 100.0)) for number in range(10)]
-    assert met == true._beside("true: a loop", "within the errors", [lab], slices, which).met
+    assert met == true._beside("true: a loop", "within 2 %", [lab], slices, "all").met
 
 
 def test_servers_that_had_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
