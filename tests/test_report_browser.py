@@ -101,6 +101,15 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.parametrize("width", [481, 620, 800])
+def test_answers_keep_room_next_to_their_charts(browser: webdriver.Chrome, pages: Pages, width: int) -> None:
+    """A question needs some forty letters a line in a narrow window too, which is no telephone."""
+    open_page(browser, pages.small, width=width)
+    widths = [one.size["width"] for one in browser.find_elements(By.CSS_SELECTOR, ".answers li > p")]
+    assert widths
+    assert min(widths) >= 280
+
+
 @pytest.mark.share(0)
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_answers_are_in_the_first_thousand_pixels(
