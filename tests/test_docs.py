@@ -62,7 +62,7 @@ def test_readme_shows_a_short_answer_and_a_picture() -> None:
 
 
 def test_readme_has_questions() -> None:
-    assert len(QUESTIONS) >= 7
+    assert len(QUESTIONS) >= 6
 
 
 @pytest.mark.parametrize("line", [line for line in QUESTIONS if "--url" not in line and ".toml" not in line])
