@@ -79,7 +79,8 @@ def test_a_folder_of_more_studies_than_a_run_has_is_not_read(tmp_path: Path) -> 
     for number in range(study.MOST_STUDIES):
         (tmp_path / f"s{number}.toml").write_text(ITERATIONS.format(iterations=[1]))
     assert study.MOST_STUDIES == len(study.load([str(tmp_path)]))
-    (tmp_path / "more.toml").write_text("not a study")
+    (tmp_path / "t.toml").write_text(ITERATIONS.format(iterations=[1]))
+    (tmp_path / "z.toml").write_text("not a study")
     with pytest.raises(TollbarError, match="more than 100 studies; a run has at most as many"):
         study.load([str(tmp_path)])
 

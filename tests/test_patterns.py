@@ -153,20 +153,23 @@ def test_the_values_that_no_family_has_are_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("more", "most"),
     [
-        "[[leave-out]]\nbecause = 'b'\nwhere = { choice = [" + '"x*", ' * 501 + "] }\n",
-        "[[claim]]\nsays = 's'\nof = { choice = 'sha-256' }\nover = { choice = 'sha-512' }\norder = 'more'\n" * 501,
-        "[[table]]\ntitle = 't'\nrows = 'choice'\ncolumns = 'bytes'\n" * 501,
+        ("[[leave-out]]\nbecause = 'b'\nwhere = { choice = [" + '"x*", ' * 876 + "] }\n", "3,500,000"),
+        (
+            "[[claim]]\nsays = 's'\nof = { choice = 'sha-256' }\nover = { choice = 'sha-512' }\norder = 'more'\n" * 501,
+            "400,000",
+        ),
+        ("[[table]]\ntitle = 't'\nrows = 'choice'\ncolumns = 'bytes'\n" * 501, "400,000"),
     ],
     ids=["leave-outs", "claims", "tables"],
 )
-def test_a_plan_makes_a_limited_number_of_comparisons(tmp_path: Path, more: str) -> None:
+def test_a_plan_makes_a_limited_number_of_comparisons(tmp_path: Path, more: str, most: str) -> None:
     """A thousand claims about ten thousand combinations took more than half a minute."""
     sizes = ", ".join(f'"{size} B"' for size in range(64, 2_064))
     path = tmp_path / "mine.toml"
     head = 'question = "q"\nfamily = "digest"\nchoices = ["sha-256", "sha-512"]\n[vary]\nop = ["hash"]\n'
     path.write_text(f"{head}bytes = [{sizes}]\n{more}")
-    with pytest.raises(TollbarError, match="more than 2,000,000 comparisons") as raised:
+    with pytest.raises(TollbarError, match=f"more than {most} comparisons") as raised:
         make(load([str(path)]), seed=0)
     assert raised.value.hint

