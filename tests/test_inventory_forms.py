@@ -45,7 +45,7 @@ def test_the_two_bytes_beside_a_suite_are_its_code_point() -> None:
         )
     )
     assert "dhe" == alone.uses[0].coordinates["key-exchange"]
-    assert ("Tollbar's family tls does not measure AES-128-CCM: nobody measured this mode",) == alone.uses[0].beyond
+    assert ("Tollbar's family tls does not measure AES-128-CCM: this mode is not measured",) == alone.uses[0].beyond
     assert ["tls tls-1.2 key-exchange=rsa cipher=aes-128-gcm"] == words(both)
     assert ("its suite says aes-128-gcm, and its identifiers say aes-256-gcm",) == other.uses[0].beyond
 
