@@ -99,13 +99,14 @@ def test_an_upgrade_without_a_libssl(system: Provider, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("value", "half", "met"), [(1000.0, 10.0, True), (1021.0, 10.0, False), (1000.0, 30.0, False)], ids=str
+    ("costs_ns", "met"),
+    [([1000.0, 1004.0], True), ([1021.0, 1025.0], False), ([980.0, 1020.0], False)],
+    ids=["near", "far", "apart"],
 )
-def test_a_loop_must_be_near_and_known_well(value: float, half: float, met: bool) -> None:
-    low, high = value - half, value + half
-    lab = {"value": value, "low": low, "high": high, "blocks": 12, "confidence": 0.95, "noisy": False}
+def test_a_loop_must_be_near_and_known_well(costs_ns: list[float], met: bool) -> None:
+    lab = [{"value": ns, "noisy": False} for ns in costs_ns]
     slices = [true.Slice(10_000.0 + number, 10, (100.0, 100.0)) for number in range(10)]
-    assert met == true._beside("true: a loop", "within 2 %", [lab], slices, "all").met
+    assert met == true._beside("true: a loop", "within 2 %", lab, [slices] * 2, "all").met
 
 
 def test_servers_that_had_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
