@@ -248,10 +248,11 @@ def _beside(name: str, goal: str, lab: Sequence[Document], turns: Sequence[Seque
     off, error = float(np.exp(fmean(offs))) - 1, stdev(offs) / sqrt(len(offs))
     operations = sum(one.operations for some in turns for one in some)
     moments = ", ".join(sorted({"noisy" if one["noisy"] else "quiet" for one in lab}))
+    lab_us = fmean(one["value"] for one in lab) / 1e3
     return Figure(
         name,
         goal,
-        f"{off:+.2%}, standard error {error:.2%} of {len(offs)} turns ({fmean(one['value'] for one in lab) / 1e3:,.1f} µs, "
+        f"{off:+.2%}, standard error {error:.2%} of {len(offs)} turns ({lab_us:,.1f} µs, "
         f"{moments} / {fmean(looped_ns) / 1e3:,.1f} µs, {operations:,} operations, {which} moments)",
         abs(off) <= GOAL and error <= GOAL / 2,
     )
