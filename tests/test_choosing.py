@@ -16,6 +16,7 @@ from tollbar.analysis.decisions import jointly
 from tollbar.catalog.families import Standing, Value
 from tollbar.core.intervals import Moments
 from tollbar.core.records import Chunk
+from tollbar.decide.choose.answered import Answered, place_name
 from tollbar.decide.choosing import Choosing, choose, ranked
 from tollbar.decide.rulings import Wanted, wanted
 from tollbar.results import Row, StudyRun
@@ -259,6 +260,8 @@ def test_what_a_setting_means_nothing_to_stands_beside_each_of_its_values() -> N
     found = choose(asked("signature"), run, {})
     assert ["pkcs1", "pss"] == [one.where["padding"] for one in found]
     assert [[(1, ["ed25519"]), (2, ["rsa-3072"])]] * 2 == [names(one) for one in found]
+    of = Answered(asked("signature"), found, (), "from a run")
+    assert 2 == len({place_name(of, one) for one in found})
     (ruled_on,) = choose(asked("signature", "tr-02102"), run, {})
     assert 3 == sum(len(some) for some in (ruled_on.qualifies, ruled_on.refused, ruled_on.unsaid))
 

@@ -57,8 +57,9 @@ def typed_name(of: Answered, one: Candidate, names: Sequence[str]) -> str:
 
 def place_name(of: Answered, place: Choosing) -> str:
     """Return the coordinates that a place's candidates share; with its study if the run has several."""
-    shown: Mapping[str, object] = next((one.row.shown for one in all_of(place) if one.row), place.where)
-    at = {name: shown[name] for name in place.where}
+    # A row without a setting is in the place of each of its values.
+    shown: Mapping[str, object] = next((one.row.shown for one in all_of(place) if one.row), {})
+    at = {name: shown.get(name, value) for name, value in place.where.items()}
     words = place_of(of.wanted.family, at, at)  # type: ignore[arg-type]
     # Two studies of a run may ask for the same.
     several = len({one.study for one in of.places}) > 1
