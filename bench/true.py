@@ -143,7 +143,7 @@ def loops(all_work: Sequence[Varying] = VARYING, turns: int = TURNS) -> Iterator
     core = machine.measuring_core() or 0
     path = libraries.libcryptos().get("psycopg")
     for one in all_work:
-        name = f"true: {one.what}, quiet cost over that of a loop of {one.operations:,}"
+        name = f"true: {one.what}, cost over that of a loop of {one.operations:,}"
         goal = f"within {GOAL:.0%}, with a standard error of at most half of that"
         if path is None:
             yield unmeasured(name, "no libcrypto of psycopg here", goal)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 from hypothesis import given
@@ -16,12 +17,12 @@ import builders
 from builders import example, lognormal, measured, row, run, study_run, trial
 from disturbed import Disturbance, Kind, Work, pareto
 from simulated import Lab
-from tollbar.analysis import Limit, Verdict, judge, judge_study
+from tollbar.analysis import Limit, Measurement, Verdict, judge, judge_study
 from tollbar.analysis.decisions import Terms, decide, more_blocks, suffers
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.tolls import tolls
 from tollbar.catalog.families import Standing
-from tollbar.core.intervals import Interval
+from tollbar.core.intervals import Interval, product, quotient
 from tollbar.core.metrics import METRICS
 from tollbar.core.moments import Quickness
 from tollbar.core.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Outcome, Trial
@@ -34,26 +35,63 @@ TERMS = Terms(0.03, interim_looks=1)
 # Costs.
 
 
-def test_a_cost_is_its_baselines_times_the_ratio_between_them() -> None:
+def costs(rows: Sequence[Row]) -> Mapping[str, Measurement]:
+    judged = judge_study(study_run(rows))
+    return {one.row.key: one for one in judged.measurements if one.metric == "cpu"}
+
+
+def test_a_quiet_cost_is_its_baselines_times_the_ratio_between_them() -> None:
     """A cell measured in the quick half of a run would otherwise seem to cost less than its ratio says."""
-    slow = [1.0] * 10 + [1.5] * 10
-    base, repeat = ([100 * speed * (1 + one / 1000) for speed in slow] for one in (0, 1))
+    noise = random.Random(1)
+    base = [100 * speed * noise.uniform(0.97, 1.03) for speed in [1.0] * 10 + [1.1] * 10]
     rows = [
-        row({"choice": "none"}, base, repeats_ns=repeat),
-        row({"choice": "double"}, [200.0] * 10, against="none"),
+        row({"choice": "none"}, base, repeats_ns=base),
+        row({"choice": "double"}, [2 * ns * noise.uniform(0.99, 1.01) for ns in base[:10]], against="none"),
         row({"choice": "alone"}, [300.0] * 10),
     ]
-    judged = judge_study(study_run(rows))
-    cost = {one.row.key: one for one in judged.measurements if one.metric == "cpu"}
-    ratio = next(toll.ratio for toll in judged.tolls if toll.row.key == "double")
+    ratio = next(toll.ratio for toll in judge_study(study_run(rows)).tolls if toll.row.key == "double")
+    found = costs(rows)
     assert ratio is not None
-    assert 2.0 == pytest.approx(ratio.estimate, rel=0.001)
-    assert cost["double"].value == pytest.approx(cost["none"].value * ratio.estimate, rel=1e-9)
-    assert cost["double"].low < cost["double"].value < cost["double"].high
-    assert 300 == pytest.approx(cost["alone"].value, rel=0.001)
-    assert 200 == pytest.approx(
-        next(m.value for m in judged.measurements if m.metric == "cpu-all" and m.row.key == "double")
+    assert 2.0 == pytest.approx(ratio.estimate, rel=0.01)
+    assert found["none"].value * ratio.estimate == pytest.approx(found["double"].value, rel=1e-9)
+    assert found["double"].low < found["double"].value < found["double"].high
+    assert 300 == pytest.approx(found["alone"].value, rel=0.001)
+
+
+def test_a_cost_is_the_cells_own_next_to_a_baseline_that_is_hardly_known() -> None:
+    """A baseline of next to no work varied by a factor of 15, and the cell by 10 %."""
+    noise = random.Random(1)
+    base = [2.0 ** noise.uniform(-2, 2) for _ in range(20)]
+    rows = [
+        row({"choice": "none"}, base, repeats_ns=base),
+        row({"choice": "some"}, [5000 * noise.uniform(0.99, 1.01) for _ in base], against="none"),
+    ]
+    assert 5000 == pytest.approx(costs(rows)["some"].value, rel=0.01)
+
+
+@pytest.mark.parametrize("which", ["baseline", "cell"])
+def test_a_noisy_cost_is_the_cells_own(which: str) -> None:
+    """The product of a quiet cost and a ratio of all samples is a cost of no moments."""
+    slow = [1.0] * 10 + [1.5] * 10
+    base, double = [100.0 * one for one in slow], [200.0 + number for number in range(10)]
+    rows = [row({"choice": "none"}, base, repeats_ns=base), row({"choice": "double"}, double, against="none")]
+    place = 0 if which == "baseline" else 1
+    rows[place] = without_probes(rows[place])
+    assert fmean(double) == pytest.approx(costs(rows)["double"].value, rel=0.01)
+
+
+def without_probes(one: Row) -> Row:
+    trials, repeats = (
+        tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in some)
+        for some in (one.trials, one.repeats)
     )
+    return replace(one, trials=trials, repeats=repeats)
+
+
+def test_the_quotient_of_an_interval_without_an_end_has_none() -> None:
+    known, half_open = Interval(2.0, 1.9, 2.1, 0.95, 8), Interval(1.0, 0.5, math.inf, 0.95, 3)
+    for found in (quotient(known, half_open), product(known, replace(known, low=0.0))):
+        assert (0.0, math.inf) == (found.low, found.high)
 
 
 # Verdicts.

@@ -83,7 +83,7 @@ def product(one: Interval, other: Interval) -> Interval:
     found = one.estimate * other.estimate
     moments = Moments.ALL if one.is_noisy or other.is_noisy else Moments.QUIET
     how = one.confidence, min(one.n, other.n), moments, min(one.freedom, other.freedom)
-    if not (one.is_bounded and other.is_bounded):
+    if not (one.is_bounded and other.is_bounded and one.low > 0 and other.low > 0):
         return Interval(found, 0.0, math.inf, *how)
     half = math.hypot(math.log(one.high / one.low) / 2, math.log(other.high / other.low) / 2)
     return Interval(found, found * math.exp(-half), found * exp(half), *how)

@@ -13,6 +13,7 @@ from tollbar.analysis import Compared, Measurement, StudyJudgement, Verdict
 from tollbar.catalog.families import LOADS, Family, Standing, Value, default_cell, given_up, is_default
 from tollbar.report.groups import Spot, at_one_load, at_spot, by_row, cost_metric, covers, is_baseline, spot
 from tollbar.report.names import varied, varying
+from tollbar.report.numbers import amount, marked
 from tollbar.report.standings import IN_GOOD_STANDING, STANDINGS
 from tollbar.report.view import once
 from tollbar.results import Row
@@ -27,7 +28,14 @@ class Way:
 
     row: Row
     cost: float
-    """Nanoseconds per operation, quiet."""
+    """Nanoseconds per operation."""
+    is_noisy: bool = False
+    """True if the cost is of all samples."""
+
+    @property
+    def words(self) -> str:
+        """Cost in words, marked if it is noisy."""
+        return marked(amount(self.cost), self.is_noisy)
 
     @property
     def is_good(self) -> bool:
@@ -173,7 +181,7 @@ def _rank(way: Way) -> int:
 
 
 def _way(row: Row, cost: Mapping[str, Measurement]) -> Way:
-    return Way(row, cost[row.key].value)
+    return Way(row, cost[row.key].value, cost[row.key].is_noisy)
 
 
 def _beside(nulls: Sequence[Way], best: Way) -> Way | None:

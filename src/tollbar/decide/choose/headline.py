@@ -40,7 +40,9 @@ class Qualifying(Steps):
         family = choosing.wanted.family
         self.by_key = {one.row.key: one for rank in choosing.ranks for one in rank.candidates if one.row}
         ways = [
-            Way(_judged(family, one.row), one.cost.estimate) for one in self.by_key.values() if one.row and one.cost
+            Way(_judged(family, one.row), one.cost.estimate, one.cost.is_noisy)
+            for one in self.by_key.values()
+            if one.row and one.cost
         ]
         super().__init__(
             family, choosing.threshold, [way.row for way in ways], names, lambda row: place_of(family, row.shown, names)

@@ -10,7 +10,7 @@ from tollbar.core.words import capitalised, quoted
 from tollbar.report.blocks import Choices, CostBar
 from tollbar.report.costs import cost_words
 from tollbar.report.names import labels, varying
-from tollbar.report.numbers import amount, ratio_range
+from tollbar.report.numbers import ratio_range
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.steps import CANNOT_DISTINGUISH, MOST_STEPS, times_words
 from tollbar.report.sections.telling import Telling
@@ -76,7 +76,7 @@ def _bars(telling: Telling, ways: Sequence[Way]) -> tuple[CostBar, ...]:
         CostBar(
             name(way.row),
             way.row.standing,
-            amount(way.cost),
+            way.words,
             way.cost / largest,
             way is ways[0] or (pair is not None and pair.verdict in (Verdict.COSTS, Verdict.SAVES)),
         )

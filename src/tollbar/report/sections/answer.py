@@ -17,7 +17,6 @@ from tollbar.core.words import capitalised, enumeration, more, quoted
 from tollbar.report.blocks import Choices
 from tollbar.report.costs import cost_words
 from tollbar.report.groups import cost_metric
-from tollbar.report.numbers import amount
 from tollbar.report.sections.against import break_even
 from tollbar.report.sections.alternatives import choices
 from tollbar.report.sections.factors import factor_sentences, told_apart
@@ -151,7 +150,7 @@ def _among(telling: Telling, place: Place) -> list[str]:
 def _stronger(telling: Telling, place: Place) -> list[str]:
     """Return the cheapest recommended or acceptable choice of each strength above the answer's."""
     return [
-        f"{quoted(telling.label(way.row))} has the lowest cost with {way.row.strength} bits, {amount(way.cost)}"
+        f"{quoted(telling.label(way.row))} has the lowest cost with {way.row.strength} bits, {way.words}"
         for way in telling.above(place)
     ][:MOST_NAMES]
 

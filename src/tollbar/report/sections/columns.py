@@ -169,7 +169,11 @@ class MainTable:
         cost = self.cost.get(row.key)
         if cost is None:
             return TableCell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
-        return TableCell(amount(cost.value, cost.unit), cost.value, interval=ends_words(cost.low, cost.high, cost.unit))
+        return TableCell(
+            marked(amount(cost.value, cost.unit), cost.is_noisy),
+            cost.value,
+            interval=ends_words(cost.low, cost.high, cost.unit),
+        )
 
     def _speed(self, row: Row) -> TableCell:
         cost = self.cost.get(row.key)

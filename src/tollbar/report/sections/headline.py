@@ -11,7 +11,7 @@ from tollbar.core.words import capitalised, counted, enumeration, more, quoted
 from tollbar.report.costs import each_words
 from tollbar.report.groups import cost_metric, real_tolls
 from tollbar.report.names import baseline_words, on_one_core, sizes_of, where_words
-from tollbar.report.numbers import amount, ratio_range
+from tollbar.report.numbers import ratio_range
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.steps import MOST_NAMES, with_standing
 from tollbar.report.sections.telling import MOST_IN_HEADLINE, Finding, Telling
@@ -81,7 +81,7 @@ def _line(telling: Telling, finding: Finding, said: Mapping[str, Value], told: S
     ways = finding.places[0].good
     # If all protect equally, the spread of costs is the finding; after one operation there is little room.
     if operation and telling.of_one_standing and len(finding.places) == 1 and len(ways) > MOST_NAMES:
-        return f"{said_of} (the highest of {len(ways)} costs is {amount(max(way.cost for way in ways))})"
+        return f"{said_of} (the highest of {len(ways)} costs is {max(ways, key=lambda way: way.cost).words})"
     return said_of
 
 
@@ -132,18 +132,20 @@ def _costs(
     telling: Telling, finding: Finding, at: Sequence[Place], said: Mapping[str, Value], told: Sequence[Finding] = ()
 ) -> str:
     """Return `94 µs a connection`; for several places the least and the most, each with its place."""
-    found = sorted(((p.answer or p.ways[0]).cost, number) for number, p in enumerate(at))
-    (least, first), (most, last) = found[0], found[-1]
+    ways = [place.answer or place.ways[0] for place in at]
+    by_cost = sorted(range(len(at)), key=lambda number: ways[number].cost)
+    first, last = by_cost[0], by_cost[-1]
+    least, most = ways[first].words, ways[last].words
     one_of = each_words(telling.study, telling.only_operation) if finding.operation is None else f"of {telling.cpu}"
     unit = "" if said else f" {one_of}"
     one, other = _where_of(telling, at[first]), _where_of(telling, at[last])
     with_it = _with_it(telling, finding, at[first], told)
     if first == last:
-        return f"{amount(least)}{unit}{_at(telling, one, said)}{f' ({with_it})' if with_it else ''}"
-    joint = " to" if len(found) > 2 else ","
+        return f"{least}{unit}{_at(telling, one, said)}{f' ({with_it})' if with_it else ''}"
+    joint = " to" if len(at) > 2 else ","
     ends = ("; ".join(filter(None, (_at(telling, one, said).strip(), with_it))), _at(telling, other, one).strip())
     at_least, at_most = (f" ({end})" if end else "" for end in ends)
-    return f"{amount(least)}{unit}{at_least}{joint} {amount(most)}{at_most}"
+    return f"{least}{unit}{at_least}{joint} {most}{at_most}"
 
 
 def _with_it(telling: Telling, finding: Finding, at: Place, told: Sequence[Finding]) -> str:
@@ -152,7 +154,7 @@ def _with_it(telling: Telling, finding: Finding, at: Place, told: Sequence[Findi
     alike = [place for place in telling.places if _but_operation(place) == _but_operation(at)]
     ways = [(place.at.get("op"), way) for place in alike for way in place.ways]
     said = {
-        operation: f"{operation} with it: {amount(way.cost)}"
+        operation: f"{operation} with it: {way.words}"
         for operation, way in ways
         if operation in operations and telling.label(way.row) == finding.first
     }

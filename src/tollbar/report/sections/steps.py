@@ -10,7 +10,7 @@ from tollbar.catalog.families import Degree, Family, Standing, Value, given_up
 from tollbar.core.words import enumeration, quoted
 from tollbar.report.chart import frontier
 from tollbar.report.coordinates import named_value, value_words
-from tollbar.report.numbers import amount, percent, times
+from tollbar.report.numbers import amount, marked, percent, times
 from tollbar.report.standings import STANDINGS, standing_words
 from tollbar.report.ways import Place, Way
 from tollbar.results import Row
@@ -276,19 +276,19 @@ class Steps(ABC):
 
     def _beside(self, way: Way, best: Way | None) -> str:
         """Return the judgement of one way compared with the best; its cost alone without one."""
-        alone = f"costs {amount(way.cost)}"
+        alone = f"costs {way.words}"
         if best is None:
             return alone
         pair = self.pair(way.row, best.row)
         if pair is None:
             return f"{alone} (not compared)"
         would, saves = ("costs", "saves") if self._is_good(way) else ("would cost", "would save")
-        apart = abs(way.cost - best.cost)
+        apart = marked(amount(abs(way.cost - best.cost)), way.is_noisy or best.is_noisy)
         # Two costs measured apart may contradict their comparison; then only the ratio is printed.
         fits = (way.cost > best.cost) is (pair.verdict is Verdict.COSTS)
         return {
-            Verdict.COSTS: f"{would} {f'{amount(apart)} ' if fits else ''}more{times_words(pair)}",
-            Verdict.SAVES: (f"{saves} {amount(apart)}" if fits else f"{would} less") + times_words(pair),
+            Verdict.COSTS: f"{would} {f'{apart} ' if fits else ''}more{times_words(pair)}",
+            Verdict.SAVES: (f"{saves} {apart}" if fits else f"{would} less") + times_words(pair),
             Verdict.FREE: f"{would} the same within {percent(self.threshold)}",
             Verdict.UNCLEAR: f"{alone} ({CANNOT_DISTINGUISH})",
         }[pair.verdict]

@@ -10,7 +10,7 @@ from tollbar.analysis import StudyJudgement, Toll, Verdict
 from tollbar.catalog.families import Value
 from tollbar.report.costs import cost_words
 from tollbar.report.names import labels, on_one_core, place_words, where_words
-from tollbar.report.numbers import amount, percent
+from tollbar.report.numbers import amount, marked, percent
 from tollbar.report.sections.steps import Steps, times_words
 from tollbar.report.view import once
 from tollbar.report.ways import Place, is_of_one_standing, options, pairs_of, places, told_by
@@ -97,11 +97,12 @@ class Telling(Steps):
         null, best = place.null, place.answer
         if null is None:
             return []
-        without = f"without protection ({self.label(null.row)}) the cost is {amount(null.cost)}"
+        without = f"without protection ({self.label(null.row)}) the cost is {null.words}"
         pair = self.pairs.of(best.row, null.row, self._rests_on.get(best.row.key, 1)) if best else None
         if best is None or pair is None:
             return [without]
-        costs = amount(best.cost - null.cost) if best.cost > null.cost else "something"
+        apart = marked(amount(best.cost - null.cost), best.is_noisy or null.is_noisy)
+        costs = apart if best.cost > null.cost else "something"
         is_multiple = pair.ratio is not None and pair.ratio.estimate <= MOST_TIMES
         said = {
             Verdict.COSTS: f"protection costs {costs}{times_words(pair) if is_multiple else ''}",
