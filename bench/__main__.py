@@ -16,6 +16,7 @@ from rich.table import Table
 from bench import (
     anonymous,
     answers,
+    before,
     cheap,
     check_tolls,
     chunks,
@@ -84,6 +85,11 @@ PARTS = {
 }
 # Pieces of parts that take long.
 PIECES = {
+    "before:quick": before.quick,
+    "before:neighbour": before.neighbour,
+    "before:precision": before.precision,
+    "before:web": before.web,
+    "before:sources": before.sources,
     "repeatable:six": repeatable.six,
     "repeatable:twice": repeatable.twice,
     "repeatable:quick": repeatable.quick,
