@@ -69,7 +69,7 @@ class Toll:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One run: its seconds, and for each study its tolls, its quiet share and its claims' verdicts."""
+    """Run: its seconds, and for each study its tolls, its quiet share and its claims' verdicts."""
 
     wall_s: float
     tolls: Mapping[str, Sequence[Toll]]
@@ -123,7 +123,7 @@ def neighbour() -> Iterator[Figure]:
 
 
 def precision() -> Iterator[Figure]:
-    """Yield the time until a question of certificates and key exchanges has ratios of ± 1 %."""
+    """Yield the time until the ratios of a question are known to ± 1 %."""
     what = f"before: `tollbar {' '.join(PRECISE[:-2])}`, time"
     turns = _turns(PRECISE, LONG_RUNS)
     if isinstance(turns, str):
@@ -182,7 +182,7 @@ def _turns(
         for turn in range(runs):
             for build in sorted(said, reverse=bool(turn % 2)):
                 with tempfile.TemporaryDirectory() as folder:
-                    # A failed cell, as of a library that one build lacks, leaves the others their numbers.
+                    # A failed cell, as of a library missing in one build, leaves the others their numbers.
                     done = timed(build, *command, cwd=Path(folder), done=(0, 1))
                 try:
                     said[build].append(_read(json.loads(done.out), done.wall_s))
