@@ -11,13 +11,14 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from fabricated import fabricated
+from builders import row_of
+from fabricated import fabricated, planned
 from report_example import digests, judgement, passwords
 from report_lab import Pages, open_page, wait
 from served_example import handshakes
-from tollbar.analysis import ClaimVerdict, Compared, StudyJudgement, Verdict
+from tollbar.analysis import ClaimVerdict, Compared, StudyJudgement, Verdict, judge_study
 from tollbar.catalog.families import family
-from tollbar.core.intervals import Interval
+from tollbar.core.intervals import Interval, Moments
 from tollbar.core.moments import Known
 from tollbar.report import html
 from tollbar.report.page import page
@@ -25,6 +26,7 @@ from tollbar.report.sections.accuracy import FIRST_RUN, accuracy, date_words, ma
 from tollbar.report.sections.answer import headline, whole_answer
 from tollbar.report.sections.results import results
 from tollbar.report.ways import places
+from tollbar.results import StudyRun
 
 X = "×\u00a0"
 
@@ -53,6 +55,29 @@ def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
     assert choices.steps[1].endswith("]; unclear).")
     assert [True, False, True] == [bar.is_told for bar in choices.bars]
     assert choices.caption.endswith("hollow: not shown to differ from the first")
+
+
+def test_noisy_costs_have_no_difference() -> None:
+    """They are of other moments than their ratio, and 98 ms next to 29 ms contradicts × 3.59."""
+    study = digests()
+    noisy = replace(study, measurements=tuple(replace(one, moments=Moments.ALL) for one in study.measurements))
+    choices = whole_answer(noisy).choices
+    assert "174 ns~ of CPU per digest" in choices.says
+    assert re.fullmatch(rf"For 256-bit strength: BLAKE2b-512 costs more \({X}1\.36 \[.*\]\)\.", choices.steps[1])
+    assert choices.caption.endswith("; ~ noisy: its ratio is more exact")
+    assert "~" not in whole_answer(study).choices.caption
+
+
+def test_a_cheaper_choice_that_gives_up_nothing_is_followed_by_the_reason_of_the_default() -> None:
+    planned_ = planned("quick/sign-in")
+    costs = {"form": 750.0, "session-cookie": 1000.0}
+    rows = tuple(
+        row_of(cell, *([costs.get(cell.choice.name, 3000.0) * (1 + 0.001 * block) for block in range(6)],) * 2)
+        for cell in planned_.cells
+    )
+    said = whole_answer(judge_study(StudyRun(planned_.study, rows, (), (6,)))).choices
+    cheaper = next(step for step in said.steps if "saves" in step)
+    assert cheaper.endswith("; session cookie is the default because " + family("web-auth").default.reason + ".")  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("study", [digests(), passwords(), handshakes()], ids=lambda one: str(one.about.name))

@@ -51,6 +51,7 @@ def run_line(judgement: Judgement) -> str:
         counted(len(studies), "question"),
         quiet_range_words(studies),
         f"a typical ratio is known to {accurate}" if accurate else "",
+        STANDINGS_BY if any(row.standing.is_of_option for study in studies for row in study.rows) else "",
     )
     return " · ".join(filter(None, parts))
 
@@ -75,8 +76,9 @@ def date_words(started: str) -> str:
     return f"{began.day} {MONTHS[began.month - 1]} {began.year}"
 
 
+STANDINGS_BY = "standings are opinions of authorities, named in each section"
 # The doubt about a first run, and its end.
-FIRST_RUN = "a steady neighbour on the core cannot be excluded; the next run is compared with this one"
+FIRST_RUN = "only a second run shows whether another program slowed all of it"
 
 
 def quiet_range_words(studies: Sequence[StudyJudgement]) -> str:

@@ -10,7 +10,7 @@ from tollbar.core.words import capitalised, quoted
 from tollbar.report.blocks import Choices, CostBar
 from tollbar.report.costs import cost_words
 from tollbar.report.names import labels, varying
-from tollbar.report.numbers import ratio_range
+from tollbar.report.numbers import NOISY_MARK, ratio_range
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.steps import CANNOT_DISTINGUISH, MOST_STEPS, times_words
 from tollbar.report.sections.telling import Telling
@@ -48,11 +48,12 @@ def choices(telling: Telling, short: str) -> Choices:
     some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
     bars = _bars(telling, [best, *(way for way in rest if way in shown)]) if rest else ()
     hollow = "; hollow: not shown to differ from the first" if not all(bar.is_told for bar in bars) else ""
+    noisy = f"; {NOISY_MARK} noisy: its ratio is more exact" if any(way.is_noisy for way in shown) else ""
     return replace(
         said,
         steps=[f"{capitalised(step)}." for step in steps],
         bars=bars,
-        caption=f"{cost_words(telling.study).title}{f': {head}' if head else ''}{some}{hollow}",
+        caption=f"{cost_words(telling.study).title}{f': {head}' if head else ''}{some}{hollow}{noisy}",
     )
 
 

@@ -10,7 +10,7 @@ from tollbar.catalog.families import Degree, Family, Standing, Value, given_up
 from tollbar.core.words import enumeration, quoted
 from tollbar.report.chart import frontier
 from tollbar.report.coordinates import named_value, value_words
-from tollbar.report.numbers import amount, marked, percent, times
+from tollbar.report.numbers import amount, percent, times
 from tollbar.report.standings import STANDINGS, standing_words
 from tollbar.report.ways import Place, Way
 from tollbar.results import Row
@@ -169,7 +169,16 @@ class Steps(ABC):
             return ""
         adds = next((self.gain_words(way, adds) for way, adds in self.stronger(place) if way is less[0]), "")
         # The first screen names the threats; conditions of partial protection are in the paragraph and the table below.
-        return self.with_losses(less[0], place.answer, adds, with_condition=False)
+        said = self.with_losses(less[0], place.answer, adds, with_condition=False)
+        return f"{said}{self._why_default(place, less[0])}"
+
+    def _why_default(self, place: Place, way: Way) -> str:
+        """Return why the family's default is the answer although another choice costs less and gives up no threat."""
+        best, default = place.answer, self.family.default
+        assert best is not None
+        if default is None or place.default is not None or self.is_of_one_choice or way.row.choice == best.row.choice:
+            return ""
+        return "" if self.lost(way, best) else f"; {self.label(best.row)} is the default because {default.reason}"
 
     def with_losses(self, way: Way, best: Way, adds: str = "", *, with_condition: bool = True) -> str:
         """Return a way's cost compared with the answer's, and the threats that a cheaper way gives up."""
@@ -283,9 +292,10 @@ class Steps(ABC):
         if pair is None:
             return f"{alone} (not compared)"
         would, saves = ("costs", "saves") if self._is_good(way) else ("would cost", "would save")
-        apart = marked(amount(abs(way.cost - best.cost)), way.is_noisy or best.is_noisy)
-        # Two costs measured apart may contradict their comparison; then only the ratio is printed.
-        fits = (way.cost > best.cost) is (pair.verdict is Verdict.COSTS)
+        apart = amount(abs(way.cost - best.cost))
+        # Noisy costs are of other moments than their ratio, and may contradict it; then only the ratio is printed.
+        is_noisy = way.is_noisy or best.is_noisy
+        fits = not is_noisy and (way.cost > best.cost) is (pair.verdict is Verdict.COSTS)
         return {
             Verdict.COSTS: f"{would} {f'{apart} ' if fits else ''}more{times_words(pair)}",
             Verdict.SAVES: (f"{saves} {apart}" if fits else f"{would} less") + times_words(pair),
