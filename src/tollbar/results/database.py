@@ -16,11 +16,11 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from tollbar.core.errors import TollbarError
 from tollbar.core.renamed import COLUMNS, COORDINATES, WORDS
@@ -64,16 +64,37 @@ BLOCK_BYTES, MOST_COMPRESSED = 512, 8
 MOST_HOLE_BYTES = 16 << 20
 # A larger value is not read at all: the rounds of a trial, at most 10,000, take a tenth of it.
 MOST_VALUE_BYTES = 4 << 20
-# Seconds between two checks of a read.
+# Seconds between two checks of a read, and between two attempts to get a lock.
 _PERIOD_S = 0.1
+# Longest wait for the lock of another process.
+LOCK_LIMIT_S = 5.0
 # Line breaks in a message of SQLite, which become spaces.
 SPACES = {ord(one): " " for one in "\n\r\t"}
+
+Result = TypeVar("Result")
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     """Open a database file. `mode` is one of SQLite's URIs: `ro`, `rw`, or `rwc`, which creates the file."""
     # Characters such as `#`, `?` and `%` mean something in a URI.
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_PERIOD_S)
+
+
+def locking(statements: Callable[[], Result]) -> Result:
+    """Return the result of statements that need a lock, repeated while another process has it. Raises sqlite3.Error.
+
+    Ctrl-C ends this wait. Python handles no signal while SQLite itself waits.
+    """
+    ends_s = time.monotonic() + LOCK_LIMIT_S
+    while True:
+        try:
+            return statements()
+        except sqlite3.OperationalError as error:
+            # The lowest byte is the kind of an error. An error of the module itself has no code.
+            kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if kind != sqlite3.SQLITE_BUSY or time.monotonic() > ends_s:
+                raise
+        time.sleep(_PERIOD_S)
 
 
 @contextlib.contextmanager
@@ -89,7 +110,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         reading = stack.enter_context(_Reading(path, most_s))
         database = reading.watch(stack.enter_context(contextlib.closing(connect(path, "ro"))))
         try:
-            database.execute("select 1 from sqlite_master").fetchone()
+            locking(lambda: _begin(database))
         except sqlite3.OperationalError:
             if reading.is_over:
                 raise
@@ -102,6 +123,13 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         else:
             refuse_other_tables(database, path)
         yield database
+
+
+def _begin(database: sqlite3.Connection) -> None:
+    """Begin a read that keeps its lock until the database is closed, so that no later statement waits for one."""
+    if not database.in_transaction:
+        database.execute("begin")
+    database.execute("select 1 from sqlite_master").fetchone()
 
 
 def size_of(path: Path) -> int:

@@ -22,7 +22,7 @@ from tollbar.core.files import write_atomically
 from tollbar.core.records import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.results import stored
 from tollbar.results.changes import made_with
-from tollbar.results.database import TABLES, connect
+from tollbar.results.database import TABLES, connect, locking
 from tollbar.results.directory import LOCK, RESULTS, check_files, open_file
 from tollbar.results.looks import is_noted, looks, present, reach
 from tollbar.results.observations import Count, refuse_more, series_of, values_of
@@ -150,15 +150,20 @@ class Store:
         """Close the run. The results are then one file, which can be read in a folder that is not writable."""
         # A reader may hold the log: then it stays next to the file, and the next reader reads it too.
         with contextlib.suppress(sqlite3.Error):
-            self.database.execute("pragma wal_checkpoint(truncate)")
-            self.database.execute("pragma journal_mode = delete")
+            locking(self._leave_one_file)
         self.database.close()
         self.lock.close()
+
+    def _leave_one_file(self) -> None:
+        self.database.execute("pragma wal_checkpoint(truncate)")
+        self.database.execute("pragma journal_mode = delete")
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         try:
             with self.database:
+                # The lock is taken first, so that no later statement waits for it.
+                locking(lambda: self.database.execute("begin immediate"))
                 yield self.database
         except sqlite3.Error as error:
             raise TollbarError(
@@ -338,7 +343,7 @@ def _to_be_written(directory: Path, mode: str) -> sqlite3.Connection:
     """Open the database so that each commit is synced to the disk. Raises sqlite3.Error."""
     database = connect(directory / RESULTS, mode)
     try:
-        database.execute("pragma journal_mode = wal")
+        locking(lambda: database.execute("pragma journal_mode = wal"))
         # Synced at each commit, so that a power cut loses no more than the batch under way.
         database.execute("pragma synchronous = full")
     except sqlite3.Error:

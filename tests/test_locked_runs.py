@@ -1,0 +1,119 @@
+"""Runs whose database another process has locked: each wait can be ended by Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from bench.fleet import run_of
+
+from gather_lab import cost
+from tollbar import results
+from tollbar.core import machine
+from tollbar.core.errors import TollbarError
+from tollbar.results import database
+from tollbar.results.database import locking, opened
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_of(tmp_path_factory.mktemp("one"), machine.fingerprint(), cost())
+
+
+@pytest.fixture
+def run(one_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(one_run, tmp_path / "run"))
+
+
+@contextmanager
+def _locked(run: Path, how: str = "begin exclusive") -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(run / "results.sqlite", check_same_thread=False)) as other:
+        other.execute(how)
+        yield other
+
+
+@pytest.fixture
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a lock without end, and press Ctrl-C during the first wait."""
+    monkeypatch.setattr(database, "LOCK_LIMIT_S", 86_400.0)
+
+    def press(_: float) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(time, "sleep", press)
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_ctrl_c_ends_the_wait_of_a_reader(run: Path) -> None:
+    with _locked(run), pytest.raises(KeyboardInterrupt), opened(run / "results.sqlite"):
+        pass
+
+
+@pytest.mark.usefixtures("interrupted")
+def test_ctrl_c_ends_the_wait_of_a_writer(run: Path) -> None:
+    with closing(results.reopen(run)) as store, _locked(run, "begin immediate"):
+        with pytest.raises(KeyboardInterrupt):
+            store.resume()
+        assert not store.database.in_transaction
+
+
+def test_sqlite_itself_waits_for_less_than_a_second(run: Path) -> None:
+    with closing(database.connect(run / "results.sqlite", "rw")) as connection:
+        (longest_ms,) = connection.execute("pragma busy_timeout").fetchone()
+    assert 0 < longest_ms < 500
+
+
+def test_a_lock_that_is_released_is_waited_for(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = []
+    with closing(results.reopen(run)) as store, _locked(run, "begin immediate") as other:
+
+        def release(seconds: float) -> None:
+            waits.append(seconds)
+            other.rollback()
+
+        monkeypatch.setattr(time, "sleep", release)
+        assert 0 == store.resume()
+    assert 1 == len(waits)
+
+
+def test_a_lock_that_is_kept_is_an_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "LOCK_LIMIT_S", 0.0)
+    with (
+        closing(results.reopen(run)) as store,
+        _locked(run, "begin immediate"),
+        pytest.raises(TollbarError, match="cannot write the results: database is locked"),
+    ):
+        store.resume()
+
+
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("Could not decode to UTF-8"), None])
+def test_other_errors_are_not_repeated(error: sqlite3.Error | None) -> None:
+    tries = []
+    with closing(sqlite3.connect(":memory:")) as connection:
+
+        def fail() -> None:
+            tries.append(1)
+            if error is not None:
+                raise error
+            connection.execute("select * from missing")
+
+        with pytest.raises(sqlite3.OperationalError, match="UTF-8" if error else "no such table"):
+            locking(fail)
+    assert [1] == tries
+
+
+def test_a_read_keeps_its_lock(run: Path) -> None:
+    """Later statements never wait, because nobody else can write meanwhile."""
+    path = run / "results.sqlite"
+    with opened(path) as reading, closing(sqlite3.connect(path, timeout=0)) as other:
+        before = reading.execute("select count(*) from event").fetchone()
+        with pytest.raises(sqlite3.OperationalError, match="locked"), other:
+            other.execute("insert into event values (1.0, 'x')")
+        assert before == reading.execute("select count(*) from event").fetchone()
