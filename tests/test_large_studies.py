@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from bench.figures import TOLLBAR
 
+from conftest import Tollbar
 from tollbar import study
 from tollbar.catalog.families import Standing
 from tollbar.core.errors import TollbarError
@@ -72,7 +74,17 @@ def test_a_study_of_twenty_thousand_values_is_planned(text: str, tmp_path: Path)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
 
     planned = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limited)
-    assert (0, "") == (planned.returncode, planned.stderr)
+    assert 0 == planned.returncode
+    # A plan is for reading, too: it is printed whole.
+    (refused,) = planned.stderr.splitlines()
+    cells = re.search(r"refuses this plan: ([\d,]+) cells; a run has at most 1,500;", refused)
+    assert cells
+    assert int(cells[1].replace(",", "")) >= CELLS
+    assert cells[1].replace(",", "") in planned.stdout
+
+
+def test_a_plan_that_a_run_can_have_has_no_warning(tollbar: Tollbar) -> None:
+    assert "refuses" not in tollbar("plan", "macs").stderr
 
 
 def test_a_folder_of_more_studies_than_a_run_has_is_not_read(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tollbar import lab
+from tollbar import lab, results
 from tollbar.cli.options import DEFAULTS, Options, places_for, plan_of, resumed, studies_of
 from tollbar.cli.output import print_rows
 from tollbar.core import units
@@ -57,4 +57,8 @@ def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
         for one in planned.studies:
             for because in dict.fromkeys(because for _, because in one.left_out):
                 terminal.say(f"{one.study.name}: left out: {because}")
+    if (why := results.why_not_begun(planned)) is not None:
+        terminal.say(
+            f"warning: `tollbar run` refuses this plan: {why}; vary less at once, or plan several runs", "yellow"
+        )
     return ExitStatus.DONE

@@ -11,7 +11,7 @@ from tollbar.results.looks import present
 from tollbar.results.reading import read, studies
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.results.run_json import about, refuse_resumption
-from tollbar.results.store import Store, create, measured_as, note_interim_look, reopen, update_about
+from tollbar.results.store import Store, create, measured_as, note_interim_look, reopen, update_about, why_not_begun
 
 __all__ = [
     "Row",
@@ -32,5 +32,6 @@ __all__ = [
     "reopen",
     "studies",
     "update_about",
+    "why_not_begun",
     "write",
 ]

@@ -173,6 +173,12 @@ class Store:
             ) from error
 
 
+def why_not_begun(plan: Plan) -> str | None:
+    """Return why no run can have this plan; None if one can."""
+    most = stored.MOST_CELLS
+    return f"{len(plan.cells):,} cells; a run has at most {most:,}" if len(plan.cells) > most else None
+
+
 def create(
     plan: Plan,
     parent: Path,
@@ -187,9 +193,8 @@ def create(
 
     Raises TollbarError before anything is measured, and then leaves no files.
     """
-    if len(plan.cells) > stored.MOST_CELLS:
-        what = f"{len(plan.cells):,} cells; a run has at most {stored.MOST_CELLS:,}"
-        raise TollbarError(what, hint="vary less at once, or measure them in several runs")
+    if (why := why_not_begun(plan)) is not None:
+        raise TollbarError(why, hint="vary less at once, or measure them in several runs")
     if len(libraries) > MOST_LIBRARIES:
         what = f"{len(libraries):,} libraries; a run has at most {MOST_LIBRARIES}"
         raise TollbarError(what, where="--library", hint="measure them in several runs")
