@@ -250,13 +250,13 @@ def test_a_look_is_written_under_the_lock(planned: Plan, store: Store, monkeypat
     store.close()
     write, locked = storing.write_atomically, []
 
-    def watched(path: Path, text: str) -> None:
+    def watched(path: Path, text: str, mode: int) -> None:
         with open(store.directory / ".lock", "rb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 locked.append(path.name)
-        write(path, text)
+        write(path, text, mode)
 
     monkeypatch.setattr(storing, "write_atomically", watched)
     assert results.note_interim_look(store.directory) is None

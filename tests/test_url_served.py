@@ -40,6 +40,34 @@ def _of_study(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return study
 
 
+@pytest.mark.share(1)
+def test_the_values_of_a_query_are_only_in_the_description_of_a_run(tollbar: Tollbar, tmp_path: Path) -> None:
+    """They may be secrets. A resumed run needs them, so only the user can read the one file that has them."""
+    study = tmp_path / "own.toml"
+    with nginx(tmp_path / "nginx", more='if ($arg_token != "9Qa") { return 403; }') as own:
+        url = f"{own.https}?token=9Qa"
+        load = "[load]\nusers = [2]\n"
+        study.write_text(f'question = "?"\nfamily = "tls"\nproviders = ["aws-lc"]\nurl = "{url}"\n{load}')
+        options = ("--users", 2, "--blocks", 1)
+        done = [tollbar("plan", "--url", url, *options), tollbar("plan", study, "--json")]
+        done += [tollbar("ask", "tls", "--url", url, "--for", "0s", "--json"), tollbar("run", study, "--blocks", 1)]
+        done += [tollbar("run", "--url", url, *options), tollbar("run", "--url", f"{url}9Q", *options)]
+        runs = sorted((tmp_path / "runs").iterdir())
+        for run in runs:
+            done += [tollbar("run", "--resume", run, "--blocks", 2), tollbar("report", run)]
+            done += [tollbar("judge", run, *layout) for layout in ((), ("--json",), ("--markdown",))]
+            done += [tollbar("export", run, "--per", "cell")]
+            assert 0o600 == (run / "run.json").stat().st_mode & 0o777
+    assert 2 == len(runs)
+    # `ask` finds outdated TLS, and the server refuses the wrong token.
+    assert [0, 0, 1, 0, 0, 2] + [0] * 12 == [one.returncode for one in done], [one.stderr for one in done]
+    for one in done:
+        assert "9Q" not in one.stdout + one.stderr
+    assert "token=…" in done[0].stdout
+    kept = [path for run in runs for path in run.rglob("*") if path.is_file() and b"9Q" in path.read_bytes()]
+    assert [run / "run.json" for run in runs] == kept
+
+
 def _measured(study: dict[str, Any], metric: str) -> list[dict[str, Any]]:
     return [result for result in study["results"] if result["metric"] == metric and result["component"] is None]
 

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel
 
 from tollbar.core import units
-from tollbar.core.errors import TollbarError
+from tollbar.core.errors import TollbarError, masked
 from tollbar.report import terminal
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Lay
 
 
 def command_line() -> tuple[str, ...]:
-    """Return the command as it was typed, to be kept with a run."""
-    return ("tollbar", *sys.argv[1:])
+    """Return the command as it was typed, without the values of a URL's query, to be kept with a run."""
+    return ("tollbar", *(masked(word) if "://" in word else word for word in sys.argv[1:]))
 
 
 def read_run(run: Path, *, family: str | None = None) -> Run:

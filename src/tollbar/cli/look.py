@@ -63,7 +63,7 @@ def look(
     (remote,) = found([url], owned)
     for one in asked.policies:
         terminal.say(f"  policy     {one.name}: {one.title}, {one.edition}")
-    terminal.say(f"  look       {url}")
+    terminal.say(f"  look       {remote.name}")
     seen = look_at(remote)
     judged = looked(seen, asked)
     if within_s:

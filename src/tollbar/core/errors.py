@@ -24,6 +24,8 @@ MOST_OF_MESSAGE = 2 * MOST_OF_PATH
 _MOST_MASKED = 20_000
 # User and password of a URL, also of one without a scheme, and of one whose `//` became `/` as a path.
 _USER_OF_URL = re.compile(r"""(?<=//)[^\s/?#@]{1,2000}@|(?<![^\s/:`'"=(,])[^\s/:@`'"=(,]{0,200}:[^\s/@`'"]{1,2000}@""")
+# Query of a URL, and of a request as a load client names it: `GET /path?query`.
+_QUERY = re.compile(r"""\b(?:[A-Za-z]+://|[A-Z]{3,7} /)[^\s?"`<>]{0,2000}\?[^\s"`<>]+""")
 _SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/+|(?:https?|ftp):")
 
 # Finalizers take microseconds. If another one is running when the alarm comes, the interrupt is raised again later.
@@ -88,21 +90,43 @@ def printable_in(document: dict[str, Any]) -> dict[str, Any]:
 def masked(text: str) -> str:
     """Return the text with `***` in the place of each user with a password before the host of a URL.
 
-    For example, `http://anna:secret@localhost/` becomes `http://***@localhost/`.
+    Queries are printed as by `without_values`. For example, `http://anna:secret@localhost/?token=1` becomes
+    `http://***@localhost/?token=…`.
     """
-    return _USER_OF_URL.sub("***@", text[:_MOST_MASKED]) if "@" in text else text
+    if "@" in text:
+        text = _USER_OF_URL.sub("***@", text[:_MOST_MASKED])
+    return without_queries(text)
+
+
+def without_queries(text: str) -> str:
+    """Return the text with each URL in it as by `without_values`."""
+    return _QUERY.sub(lambda found: without_values(found[0]), text[:_MOST_MASKED]) if "?" in text else text
+
+
+def without_values(url: str) -> str:
+    """Return a URL with `…` for each value of its query and for its fragment, which may be secrets.
+
+    For example, `https://localhost/a?token=1&page` becomes `https://localhost/a?token=…&…`: a part without a name may
+    be a token, too.
+    """
+    before, has_fragment, _ = url.partition("#")
+    address, has_query, query = before.partition("?")
+    parts = (name + equals for name, equals, _ in (one.partition("=") for one in query.split("&")))
+    shown = "&".join(f"{part}…" if part.endswith("=") else "…" for part in parts)
+    return address + (f"?{shown}" if has_query and query else has_query) + ("#…" if has_fragment else "")
 
 
 def masked_url(url: str) -> str:
-    """Return a URL that is refused, without anything between its scheme and its last `@`.
+    """Return a URL that is refused, without anything between its scheme and its last `@`, and without values.
 
-    A password may contain `/`, `?` and `#`, which end the place of a user in a URL.
+    A password may contain `/`, `?` and `#`, which end the place of a user in a URL, and a query may contain `@`.
     """
     before, at, host = url.rpartition("@")
     if not at:
-        return url
+        return without_values(url)
     scheme = _SCHEME.match(before)
-    return f"{scheme[0] if scheme else ''}***@{host}"
+    is_clear = not {"?", "#"} & {*before}
+    return f"{scheme[0] if scheme else ''}***{f'@{without_values(host)}' if is_clear else ''}"
 
 
 class ExitStatus(IntEnum):

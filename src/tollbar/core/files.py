@@ -214,13 +214,13 @@ def _joined(pieces: Iterable[bytes], most_bytes: int, where: str) -> bytes:
     return bytes(content)
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
     """Write a file so that a reader finds the old or the new content, complete and on the disk. Raises OSError.
 
     A link or a pipe at this path is replaced, and never followed or written to.
     """
     # The user's umask decides who may read an ordinary file.
-    with _unfinished(path, 0o666) as file:
+    with _unfinished(path, mode) as file:
         file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())

@@ -13,7 +13,7 @@ from typing import Any
 
 from tollbar import study
 from tollbar.catalog.families import LOADS, Family, Standing
-from tollbar.core.errors import TollbarError, cut, printable, printable_in
+from tollbar.core.errors import TollbarError, cut, printable, printable_in, without_values
 from tollbar.core.machine import NOT_STATED
 from tollbar.core.method import FIRST
 from tollbar.core.records import Chunk, LoadRecord, Outcome, SetAside, Trial
@@ -115,6 +115,7 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     # Runs of earlier versions kept no families.
     kept = directory / "families" if not to_measure and (directory / "families").is_dir() else None
     said = about(directory)
+    urls = said.get("urls", {})
     for name, entry in said["studies"].items():
         # Files have names in UTF-8, which has no surrogates.
         if not (is_plain(name) and name.isprintable()):
@@ -133,7 +134,8 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
             raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
         # Runs of earlier versions kept fewer of these.
         asked = {name: entry[name] for name in MEASURED_AS if name in entry}
-        found.append(replace(one, measure=replace(one.measure, **asked)))
+        remotes = tuple(replace(remote, url=urls.get(remote.name, remote.url)) for remote in one.remotes)
+        found.append(replace(one, measure=replace(one.measure, **asked), remotes=remotes))
     return tuple(found)
 
 
@@ -295,6 +297,10 @@ def _row(
     columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server_version")}
     columns |= {name: stored.words(found[name]) for name in ("accepted", "refused", "not_tried")}
     coordinates = stored.coordinates(found["coordinates"])
+    if "server" in coordinates:
+        # Earlier versions kept the query of a URL.
+        coordinates = {**coordinates, "server": without_values(str(coordinates["server"]))}
+        columns["server_version"] = columns["server_version"] and without_values(columns["server_version"])
     if not {"choice", "provider", "op"} <= coordinates.keys():
         raise ValueError("a cell needs a choice, a provider and an operation")
     spec = str(coordinates["provider"])

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 
-from tollbar.core.errors import MOST_OF_PATH, TollbarError, printable
+from tollbar.core.errors import MOST_OF_PATH, TollbarError, printable, without_values
 from tollbar.core.files import is_file, is_folder
 from tollbar.core.machine import NOT_STATED
 from tollbar.core.method import FIRST
@@ -58,6 +58,12 @@ def _few_studies(said: object) -> object:
 def _without_nul(said: str) -> str:
     if "\0" in said:
         raise ValueError("must be a path, without a NUL character")
+    return said
+
+
+def _named_as_printed(said: dict[str, str]) -> dict[str, str]:
+    if any(without_values(url) != name for name, url in said.items()):
+        raise ValueError("must have each URL by its name without values")
     return said
 
 
@@ -144,6 +150,8 @@ class _About(_Said):
     nodes: Named[_Node] = {}
     roles: Named[str] = {}
     upgrade: _Upgrade | None = None
+    urls: Annotated[Named[PathText], AfterValidator(_named_as_printed)] = {}
+    """URLs of the user's servers whose queries have values, by their printed names: a resumed run needs them."""
 
 
 def about(directory: Path) -> dict[str, Any]:

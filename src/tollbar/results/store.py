@@ -201,6 +201,8 @@ def create(
     label = plan.studies[0].study.name if len(plan.studies) == 1 else "set"
     started = datetime.now().astimezone()
     studies = {one.study.name: {"interim_looks": [], **measured_as(one.study)} for one in plan.studies}
+    remotes = (remote for one in plan.studies for remote in one.study.remotes)
+    urls = {remote.name: remote.url for remote in remotes if remote.name != remote.url}
     said = {
         "schema": SCHEMA,
         "tollbar": __version__,
@@ -212,6 +214,7 @@ def create(
         "best_probe_ns": best_probe_ns,
         **made_with(plan),
         "studies": studies,
+        **({"urls": urls} if urls else {}),
         **(more or {}),
     }
     try:
@@ -245,7 +248,7 @@ def _filled(directory: Path, plan: Plan, said: Mapping[str, Any]) -> Store:
             for planned in plan.studies:
                 _insert_plan(database, planned)
         # Last, because a directory is a run once it has this file, and must be complete by then.
-        write_atomically(directory / "run.json", json.dumps(said, indent=1) + "\n")
+        _write_about(directory, said)
         # A run that readers would refuse must not begin.
         check_files(directory)
         stack.pop_all()
@@ -286,7 +289,13 @@ def reopen(directory: Path) -> Store:
 
 def update_about(directory: Path, changed: Mapping[str, Any]) -> None:
     """Replace these keys of `run.json`. Raises OSError."""
-    write_atomically(directory / "run.json", json.dumps(as_written({**about(directory), **changed}), indent=1) + "\n")
+    _write_about(directory, as_written({**about(directory), **changed}))
+
+
+def _write_about(directory: Path, said: Mapping[str, Any]) -> None:
+    # The values of a URL's query may be secrets.
+    mode = 0o600 if said.get("urls") else 0o666
+    write_atomically(directory / "run.json", json.dumps(said, indent=1) + "\n", mode)
 
 
 def note_interim_look(directory: Path) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,10 @@ def read(
     are in words of an earlier version.
     """
     wire = parse(text, WireStudy, where=where, known=GONE, earlier=earlier)
+    remotes = tuple(map(Remote, wire.url))
+    shown = _without_values(text, remotes, where)
+    if shown != text:
+        text, wire = shown, parse(shown, WireStudy, where=where, known=GONE, earlier=earlier)
     if kept is None:
         family = families.family(wire.family, where=f"{where}: `family`")
     else:
@@ -62,7 +67,7 @@ def read(
         providers=tuple(map(normal, wire.providers or family.providers)),
         servers=reader.known("server", wire.servers, reader.servers, "servers"),
         factors=reader.factors(wire, choices),
-        remotes=tuple(Remote(url) for url in wire.url),
+        remotes=remotes,
         places=places_of(wire.roles.model_dump(exclude_none=True), where),
         load=load,
         vary={key: reader.varied(key, values) for key, values in wire.vary.items()},
@@ -79,6 +84,25 @@ def read(
         tables=tuple(reader.table(table) for table in wire.table),
         figures=tuple(reader.figure(figure, None if kept else wire.servers) for figure in wire.figure),
     )
+
+
+def _without_values(text: str, remotes: Sequence[Remote], where: str) -> str:
+    """Return a study's text with the printed names of its servers: a query's values may be secrets.
+
+    Raises TollbarError for URLs with equal names, and for one whose text is not that of the URL.
+    """
+    names = [remote.name for remote in remotes]
+    for name in names:
+        if names.count(name) > 1:
+            what = "two URLs differ in the values of their queries only, which are never printed"
+            raise TollbarError(what, where=name, hint="give one of them another path or another name of a value")
+    # Longest first, because one URL may be the beginning of another.
+    for remote in sorted(remotes, key=lambda one: len(one.url), reverse=True):
+        if remote.name != remote.url and remote.url not in text:
+            what = "a URL with a query needs its quotation marks and other special characters as `%22`"
+            raise TollbarError(what, where=where, hint='for example `url = "https://localhost/?name=%22anna%22"`')
+        text = text.replace(remote.url, remote.name)
+    return text
 
 
 def _with_server(wire: WireStudy, family: Family) -> WireStudy:

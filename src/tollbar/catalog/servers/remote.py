@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from tollbar.core import proc
-from tollbar.core.errors import TollbarError
+from tollbar.core.errors import TollbarError, without_values
 from tollbar.core.runner.confined import Account
 
 # systemd opens and keeps the socket of a service that it starts on demand, but does none of its work.
@@ -42,12 +42,13 @@ class Remote:
 
     @property
     def name(self) -> str:
-        return self.url
+        """URL as it is printed and kept, without the values of its query."""
+        return without_values(self.url)
 
     @property
     def server_version(self) -> str:
         """Name of the server in rows."""
-        return self.url
+        return self.name
 
     @property
     def host(self) -> str:
@@ -143,7 +144,7 @@ def _refuse_missing(remote: Remote, holding: Iterable[int], counted: Sequence[in
         first = min(missing)
         raise TollbarError(
             f"{proc.program(first)} (process {first}) also listens there; its CPU time must be counted too",
-            where=remote.url,
+            where=remote.name,
             hint=f"add `--server-pid {first}`, which counts it and its children",
         )
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, model_validator
 
+from tollbar.core.errors import without_queries
 from tollbar.core.records.load import MOST, Number, Requested, Totals
 
 CONTRACT = 2
@@ -56,7 +57,8 @@ def _operation(ns: float) -> float:
     return ns
 
 
-Reason = Annotated[str, AfterValidator(lambda said: said[:MOST_OF_REASON])]
+# A reason may name the request, whose query may have secrets.
+Reason = Annotated[str, AfterValidator(lambda said: without_queries(said[:MOST_OF_REASON]))]
 Receipt = Annotated[Mapping[str, Any], AfterValidator(_receipt)]
 # Pydantic keeps an error of a kB and more for each wrong item, unless it stops at the first.
 Words = Annotated[tuple[str, ...], FailFast(), AfterValidator(_words)]

@@ -73,7 +73,7 @@ class LookDocument(Document):
     """the question in words"""
     headline: Annotated[str, of("words.headline")]
     """the answer in one line"""
-    url: Annotated[str, of("found.look.remote.url")]
+    url: Annotated[str, of("found.look.remote.name")]
     """the server"""
     server: Annotated[str | None, of("found.look.server")]
     """the name that the server gives itself, such as `nginx`"""

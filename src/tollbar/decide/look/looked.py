@@ -96,7 +96,7 @@ def questions(of: Looked) -> Mapping[str, Question]:
     for (server, op), cells in found.items():
         words = [f"server={server}", f"op={op}", *([RECORDS] if op == "request" else [])]
         question = study.of_candidates(family, words, cells)
-        head = {**question.tables[""], "question": f"How much does each change of {of.look.remote.url} cost?"}
+        head = {**question.tables[""], "question": f"How much does each change of {of.look.remote.name} cost?"}
         asked[f"look-{server}-{op}"] = replace(question, tables={**question.tables, "": head})
     return asked
 

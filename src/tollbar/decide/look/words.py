@@ -35,7 +35,7 @@ def answer(of: Looked) -> Brief:
     codes = [Code(server, text) for server, text in pasted(of.approved).items()] if of.changes else []
     listings = [_facts(of), _changes(of), _rules(of), _certificates(of)]
     return Brief(
-        f"Which TLS does {of.look.remote.url} accept, and how much does each change cost?",
+        f"Which TLS does {of.look.remote.name} accept, and how much does each change cost?",
         _headline(of),
         paragraphs=[*_not_judged(of)],
         how=[*_how(of)],
@@ -47,7 +47,7 @@ def answer(of: Looked) -> Brief:
 
 
 def _headline(of: Looked) -> str:
-    url, facts = of.look.remote.url, counted(len(of.facts), "fact")
+    url, facts = of.look.remote.name, counted(len(of.facts), "fact")
     by = enumeration([one.name for one in of.wanted.policies])
     worst = [one.title for fact in of.breaking for one in fact.breaking]
     named = enumeration(few(dict.fromkeys(worst), MOST_NAMED))

@@ -80,10 +80,10 @@ def look(remote: Remote) -> Look:
         return looker.look()
     except NotTls as error:
         hint = "an `http://` address has no TLS" if "HTTP" in str(error) else None
-        raise TollbarError(f"the answer is not TLS: {error}", where=remote.url, hint=hint) from error
+        raise TollbarError(f"the answer is not TLS: {error}", where=remote.name, hint=hint) from error
     except OSError as error:
         what = f"the server accepts no more connections, after {looker.connections}: {error.strerror or error}"
-        raise TollbarError(what, where=remote.url) from error
+        raise TollbarError(what, where=remote.name) from error
 
 
 @dataclass
@@ -108,7 +108,7 @@ class _Looker:
                 found[version] = some
                 full |= {version: some} if is_whole else {}
         if not found:
-            raise TollbarError(self._why_nothing(), where=self.remote.url)
+            raise TollbarError(self._why_nothing(), where=self.remote.name)
         prefers = {version: self._prefers(version, some) for version, some in full.items() if len(some) > 1}
         of_groups = {version: self._groups(version, some) for version, some in full.items()}
         proofs = {version: self._schemes(version, full[version], of_groups[version]) for version in full}

@@ -185,7 +185,7 @@ def with_servers(studies: Sequence[Study], owned: Collection[str], pids: Sequenc
     known = {remote.url: remote for remote in found([*urls], owned, pids)}
     asked = tuple(_asked(study, tuple(known[remote.url] for remote in study.remotes)) for study in studies)
     for study in asked:
-        unknown = [remote.url for remote in study.remotes if not remote.components]
+        unknown = [remote.name for remote in study.remotes if not remote.components]
         if unknown and study.measure.cost == "server-cpu":
             raise TollbarError(
                 f"the cost is the server's CPU time, which needs the process of {unknown[0]}",
@@ -301,14 +301,14 @@ def _trusted(remote: Remote, scenario: WireScenario) -> Remote:
     except ssl.SSLCertVerificationError as error:
         raise TollbarError(
             f"the certificate does not verify: {unverified_words(error)}; a scenario sends no secret there",
-            where=remote.url,
+            where=remote.name,
             hint='`trust = "ca.pem"` in the scenario names the certificates to accept as authorities',
         ) from error
     except ssl.SSLError as error:
-        where = scenario.trust if scenario.trust and "PEM" in str(error.reason) else remote.url
+        where = scenario.trust if scenario.trust and "PEM" in str(error.reason) else remote.name
         raise TollbarError(f"the TLS handshake failed: {error.reason or error}", where=where) from error
     except OSError as error:
-        where = (scenario.trust if isinstance(error, FileNotFoundError) else None) or remote.url
+        where = (scenario.trust if isinstance(error, FileNotFoundError) else None) or remote.name
         raise TollbarError(f"cannot be read: {error.strerror or error}", where=where) from error
     assert certificate is not None
     return replace(remote, certificate_pem=ssl.DER_cert_to_PEM_cert(certificate))
@@ -353,7 +353,7 @@ def _negotiated(remote: Remote, scenario: WireScenario | None = None) -> str:
     reason = record.reason or "the server does not answer"
     redirects = scenario is None and _REDIRECTED.search(reason)
     hint = "the load client follows no redirection; pass the URL of the page itself" if redirects else None
-    raise TollbarError(reason, where=remote.url, hint=hint)
+    raise TollbarError(reason, where=remote.name, hint=hint)
 
 
 def _parts(url: str) -> SplitResult:

@@ -31,7 +31,7 @@ def compared(study: StudyJudgement) -> tuple[str, ...]:
 
     Each server is compared in the highest TLS version that it offers, as its clients use it.
     """
-    urls = [remote.url for remote in study.about.remotes]
+    urls = [remote.name for remote in study.about.remotes]
     if len(urls) < 2 or "server" not in study.about.baseline:
         return ()
     first = str(study.about.baseline["server"])
@@ -85,11 +85,11 @@ def negotiated_listing(study: StudyJudgement) -> Listing | None:
 
 def _negotiated(study: StudyJudgement) -> Iterator[str]:
     for remote in study.about.remotes:
-        rows = [row for row in study.rows if row.coordinates.get("server") == remote.url]
+        rows = [row for row in study.rows if row.coordinates.get("server") == remote.name]
         # A kept connection has one handshake, before the load.
         new = [row for row in rows if row.coordinates.get("op") == "connect"] or rows
         for version in dict.fromkeys(one.version for one in agreements(new) if one.version):
-            yield _agreed(remote.url, new, version)
+            yield _agreed(remote.name, new, version)
 
 
 def _agreed(url: str, rows: Sequence[Row], version: str) -> str:
