@@ -6,7 +6,8 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from tollbar.core import intervals, stats
 from tollbar.core.intervals import FEWEST_BLOCKS, Interval, Moments, student
-from tollbar.core.visits import Visit
+from tollbar.core.visits import Visit, column
 
 QUIET, NOISY = Moments.QUIET, Moments.ALL
 
@@ -386,3 +387,23 @@ def test_a_baseline_measured_twice_counts_twice() -> None:
         alone, both = known(stats.ratio(one, base, QUIET)), known(stats.ratio(one, [*base, *repeat], QUIET))
         narrower.append(both.half_width / alone.half_width)
     assert 0.80 < float(np.median(narrower)) < 0.95
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        [array("q", [1, 2]), array("q", [3])],
+        [array("d", [1.0, 2.0]), array("d", [3.0])],
+        [array("q", [1, 2]), array("d", [3.0])],
+        [array("q", [1, 2]), [3]],
+        [[1.0, 2], (3,)],
+    ],
+)
+def test_a_column_has_the_values_of_lists_and_arrays(each: list[Iterable[float]]) -> None:
+    assert [1.0, 2.0, 3.0] == column(each, float).tolist()
+    assert [1, 2, 3] == column(iter(each), int).tolist()
+
+
+def test_a_column_of_nothing_is_empty_and_none_is_no_number() -> None:
+    assert [] == column([], float).tolist()
+    assert [True, False] == np.isnan(column([[None], array("d", [1.0])], float)).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,10 +33,15 @@ def ends_of(chunks: Chunks) -> tuple[Readings, Readings]:
     if not chunks.probes_ns:
         return [None] * len(chunks), [None] * len(chunks)
     first, last = chunks.probes_ns[0], chunks.probes_ns[-1]
-    if None in first or None in last:
+    if _may_lack(first) or _may_lack(last):
         # Some chunks have fewer probes than others: each has its own last one.
         return [one[0] if one else None for one in chunks.probed], [one[-1] if one else None for one in chunks.probed]
     return first, last
+
+
+def _may_lack(readings: Readings) -> bool:
+    # An array has no None, and searching it takes longer than anything else here.
+    return not isinstance(readings, array) and None in readings
 
 
 def probes_of(trials: Sequence[Chunks]) -> Probes:
@@ -74,5 +80,5 @@ def readings(rows: Iterable[Row]) -> list[float]:
     found: list[float] = []
     for trial in (trial for row in rows for trial in row.all_trials):
         for ends in ends_of(Chunks.of(trial.chunks)):
-            found += [ns for ns in ends if ns is not None]
+            found += ends if isinstance(ends, array) else [ns for ns in ends if ns is not None]
     return found

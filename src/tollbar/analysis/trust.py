@@ -18,7 +18,7 @@ from tollbar.core.arrays import np
 from tollbar.core.intervals import FEWEST_BLOCKS, Interval, Moments
 from tollbar.core.moments import Known
 from tollbar.core.records import Chunks, LoadRecord, Outcome, Trial
-from tollbar.core.visits import Visits
+from tollbar.core.visits import Visits, column
 from tollbar.core.warming import trend
 from tollbar.results import Row, StudyRun
 
@@ -187,20 +187,12 @@ def _share_of_readings(ledger: Ledger) -> float | None:
     done in one, and a slice is a tenth of a chunk.
     """
     longest_ns = ledger.quickness.longest_quick_ns
-    before: list[float | None] = []
-    after: list[float | None] = []
-    wall: list[int] = []
-    made_up: list[bool] = []
-    for trial in (trial for row in ledger.rows for trial in row.all_trials):
-        chunks = Chunks.of(trial.chunks)
-        first, last = ends_of(chunks)
-        before += first
-        after += last
-        wall += chunks.wall_ns
-        made_up += chunks.made_up
+    each = [Chunks.of(trial.chunks) for row in ledger.rows for trial in row.all_trials]
+    ends = [ends_of(chunks) for chunks in each]
+    first_ns, last_ns = (column((both[side] for both in ends), float) for side in (0, 1))
     # Whole nanoseconds, so that their sums are exact in any order.
-    first_ns, last_ns, wall_ns = np.array(before, float), np.array(after, float), np.array(wall, float)
-    counts = ~np.isnan(first_ns) & ~np.array(made_up, bool)
+    wall_ns = column((chunks.wall_ns for chunks in each), float)
+    counts = ~np.isnan(first_ns) & ~column((chunks.made_up for chunks in each), bool)
     quick = (first_ns <= longest_ns).astype(int) + (last_ns <= longest_ns)
     all_ns = float(wall_ns[counts].sum())
     return float((quick / 2 * wall_ns)[counts].sum()) / all_ns if all_ns else None

@@ -64,7 +64,7 @@ _UNREAD = ("what",)
 _LETTERS_OF_VALUE = 30
 _VALUES = "length(by_round) - length(replace(by_round, ',', '')) + 1"
 # Rows read at once, because all texts of a run together take as much memory as their values.
-_ROWS_AT_ONCE = 200
+_ROWS_AT_ONCE = 1000
 _MOST_AS_ONE = 1 << 20
 # Three times those of any cell. Reports compare the cells of a study coordinate by coordinate.
 MOST_COORDINATES = 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, overload
@@ -107,7 +108,8 @@ class Chunks(Sequence[Chunk]):
         """Return the CPU nanoseconds of these components together, for each chunk."""
         columns = [self.cpu_ns[name] for name in components if name in self.cpu_ns]
         if len(columns) == 1:
-            return [ns or 0 for ns in columns[0]]
+            # An array has no None.
+            return columns[0] if isinstance(columns[0], array) else [ns or 0 for ns in columns[0]]
         return [sum(filter(None, each)) for each in zip(*columns, strict=True)] if columns else [0] * len(self)
 
     def _made(self) -> tuple[Chunk, ...]:
