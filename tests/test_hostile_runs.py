@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -346,6 +347,20 @@ def test_a_study_of_a_name_that_no_file_has_is_one_line(
     assert (2, "") == (done.returncode, done.stdout)
     assert "not a name of a study" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("where", ["fingerprint", "engine"])
+def test_a_refusal_to_resume_has_no_lines_of_the_run(tollbar: Tollbar, hostile: Path, where: str) -> None:
+    about = json.loads((hostile / "run.json").read_text())
+    forged = "2.4\nwarning: forged"
+    if where == "fingerprint":
+        said(hostile, fingerprint={**about["fingerprint"], "cpu": forged})
+    else:
+        said(hostile, engine=forged)
+    done = tollbar("run", "--resume", str(hostile))
+    assert 2 == done.returncode, done.stderr
+    assert "forged" in done.stderr
+    assert not re.search(r"^\s*warning: forged", done.stderr, re.MULTILINE)
 
 
 def test_a_hole_allows_no_longer_read(hostile: Path) -> None:

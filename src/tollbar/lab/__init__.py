@@ -11,7 +11,7 @@ from typing import Any
 from tollbar import __version__, results
 from tollbar.catalog.servers.places import RoleMachine
 from tollbar.core import machine, moments
-from tollbar.core.errors import TollbarError
+from tollbar.core.errors import TollbarError, one_line
 from tollbar.lab.events import Event, StopRule
 from tollbar.lab.measuring import AS_PLANNED, BLOCKS_FOR_WIDTH, MORE_BLOCKS, HowLong, measured_into, probed_machine
 from tollbar.results import Store
@@ -104,7 +104,7 @@ def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachin
         )
     found = machine.differences(said["fingerprint"], machine.fingerprint())
     if found:
-        what = f"the run began on another machine: {'; '.join(found)}"
+        what = f"the run began on another machine: {'; '.join(map(one_line, found))}"
         raise TollbarError(what, where=str(directory), hint="continue it there, or begin a new run on this machine")
     planned = plan.make(asked, seed=said["seed"], named_libraries=said["libraries"])
     changed = results.changes(said, results.made_with(planned))
@@ -115,7 +115,7 @@ def take_up(directory: Path, asked: Sequence[Study], places: Sequence[RoleMachin
         changed.append(f"cells: {len(gone)} of the run are not planned now, and {len(new)} are new")
     if changed:
         store.close()
-        lines = "".join(f"\n  {line}" for line in changed)
+        lines = "".join(f"\n  {one_line(line)}" for line in changed)
         raise TollbarError(
             f"installed software has changed since the run began:{lines}",
             where=str(directory),
