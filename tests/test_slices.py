@@ -142,11 +142,11 @@ def test_blocks_weigh_by_their_operations() -> None:
     costs = np.random.default_rng(1).lognormal(0.0, 0.01, 4)
     visits = [
         Visit(block, 0, rounds_of, np.full(20, operations * costs[block]), np.full(20, operations), ones, ones)
-        for block, operations in enumerate((50, 5, 5, 5))
+        for block, operations in enumerate((10, 5, 5, 5))
     ]
     found = cost(visits, Moments.QUIET), cost(visits, Moments.ALL)
-    # Kish's number less one is 65² / 2575 - 1 = 0.6, and one at least.
-    assert [1.0, 3.0] == [one.freedom for one in found if one]
+    # Kish's number less one is 25² / 175 - 1.
+    assert [2.6, 3.0] == [one.freedom for one in found if one]
 
 
 def test_a_trend_is_of_all_quiet_slices_of_a_round() -> None:
@@ -376,5 +376,6 @@ def test_a_run_keeps_each_slice(tollbar: Tollbar, tmp_path: Path, size: str, may
     (directory,) = (tmp_path / "runs").glob("*-sliced")
     trials = [trial for row in results.read(directory).studies[0].rows for trial in row.all_trials]
     most = max(max(Counter(chunk.round for chunk in trial.chunks).values()) for trial in trials)
-    # On a busy machine only some of the chunks have their core to themselves.
-    assert (most > 1) == (may_be_sliced and len(os.sched_getaffinity(0)) > 1)
+    # A chunk that did not have its core to itself has no slices: on a busy machine some chunks, or all.
+    has_core = any(chunk.wall_ns < 1.005 * sum(chunk.cpu_ns.values()) for trial in trials for chunk in trial.chunks)
+    assert (most > 1) == (may_be_sliced and has_core and len(os.sched_getaffinity(0)) > 1)

@@ -142,6 +142,17 @@ def test_two_that_seldom_met_are_not_judged_by_those_blocks_alone() -> None:
     assert 10 == known(stats.ratio(of, seldom, QUIET)).n
 
 
+@pytest.mark.parametrize(
+    ("quiet", "is_enough"), [((12, 2, 2, 2), True), ((14, 2, 2, 2), False), ((20, 1, 1, 1), False)]
+)
+def test_quiet_rounds_of_one_block_are_too_few(quiet: tuple[int, ...], is_enough: bool) -> None:
+    """Kish's number is 324 / 156 = 2.1 blocks with twelve and three times two rounds, 400 / 208 = 1.9 with 14."""
+    costs, rounds = [[1.0] * 20] * 4, [[place < number for place in range(20)] for number in quiet]
+    found = known(stats.cost(visits(costs, quiet=rounds), QUIET))
+    assert (is_enough, 4) == (found.is_bounded, found.n)
+    assert known(stats.cost(visits(costs, quiet=rounds), NOISY)).is_bounded
+
+
 def test_too_few_blocks_say_so() -> None:
     few, enough = (known(stats.cost(visits([[1, 2]] * n), QUIET)) for n in (FEWEST_BLOCKS - 1, FEWEST_BLOCKS))
     assert (False, FEWEST_BLOCKS - 1) == (few.is_bounded, few.n)

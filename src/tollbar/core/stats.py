@@ -237,7 +237,8 @@ def _interval_of(
     """Return the interval of a statistic by Student's distribution, unbounded with too few blocks."""
     value, deviations, effective = found.value, found.deviations, found.effective
     unbounded = Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
-    if n < FEWEST_BLOCKS or deviations is None:
+    is_lopsided = moments is Moments.QUIET and effective < _FEWEST_EFFECTIVE
+    if n < FEWEST_BLOCKS or is_lopsided or deviations is None:
         return unbounded
     number = len(deviations)
     variance = (number - 1) / number * float((deviations**2).sum())
@@ -250,6 +251,11 @@ def _interval_of(
     if shown is math.exp and half > _WIDEST:
         return unbounded
     return Interval(shown(value), shown(value - half), shown(value + half), confidence, n, moments, freedom)
+
+
+# If nearly all quiet rounds are in one block, Student's distribution has less than one degree of freedom. Held at one,
+# intervals of recorded ratios next to neighbours were 24 to 107 %, where all samples had 1 to 5 %.
+_FEWEST_EFFECTIVE = 2.0
 
 
 def _table(sides: Sequence[Sums]) -> np.ndarray:
