@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,7 @@ def test_whatever_follows_a_hello_has_one_outcome(rest: bytes, is_13: bool) -> N
 
 def test_a_server_that_stops_answering_leaves_a_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its refusals look like those of a server that has nothing else, for example behind a limit of connections."""
-    monkeypatch.setattr(looking, "ANSWER_LIMIT_S", 0.2)
+    monkeypatch.setattr(looking, "SILENCE_LIMIT_S", 0.4)
     for most, said in ((None, False), (12, True)):
         with mute(tmp_path, most, closes=True) as address:
             found = looking.look(Remote("https://localhost/", address))
@@ -198,9 +199,67 @@ def test_a_look_at_no_tls_is_one_line(answer: bytes, words: str) -> None:
 
 
 def test_a_look_at_a_silent_server_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "ANSWER_LIMIT_S", 0.1)
-    with answering(b"", stays=True) as address, pytest.raises(TollbarError, match=r"no answer within 0.1 s"):
+    monkeypatch.setattr(looking, "SILENCE_LIMIT_S", 0.4)
+    monkeypatch.setattr(looking, "LEAST_ANSWER_LIMIT_S", 0.05)
+    with answering(b"", stays=True) as address, pytest.raises(TollbarError) as caught:
         looking.look(Remote("https://localhost/", address))
+    assert "the server accepts connections and sends no answer (" in caught.value.what
+    assert "handshakes in 0.4 s); it must speak TLS" in caught.value.what
+
+
+def limits_of(monkeypatch: pytest.MonkeyPatch, answered: Callable[[Offer], bool]) -> list[float]:
+    """Return a list that gets the limit of each offer that is left without an answer; others are accepted."""
+    waited = list[float]()
+
+    def ask_server(address: str, offer: Offer, limit_s: float) -> Agreement | Refusal:
+        if answered(offer):
+            return Agreement(offer.version, offer.suites[0])
+        waited.append(limit_s)
+        return Refusal(f"no answer within {limit_s:g} s", is_timeout=True)
+
+    monkeypatch.setattr(looking, "ask", ask_server)
+    monkeypatch.setattr(looking, "PAUSE_S", 0.0)
+    return waited
+
+
+def test_a_silent_server_gets_a_limited_time_for_all_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five versions, each with the whole limit of a handshake, took 26 s."""
+    waited = limits_of(monkeypatch, lambda _: False)
+    with pytest.raises(TollbarError) as caught:
+        looking.look(Remote("https://localhost/", "127.0.0.1:1"))
+    assert len(VERSIONS) <= len(waited)
+    assert sum(waited) <= looking.SILENCE_LIMIT_S
+    assert f"({len(waited)} handshakes in {sum(waited):.1f} s)" in caught.value.what
+    assert caught.value.hint
+
+
+def test_time_outs_of_a_look_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may answer one version and drop all other offers."""
+    waited = limits_of(monkeypatch, lambda offer: offer.version == "tls-1.2" and len(offer.suites) > 1)
+    monkeypatch.setattr(looking.sessions, "resumed", lambda *_, **__: sessions.Resumed(True))
+    monkeypatch.setattr(looking.sessions, "unverified", lambda *_: None)
+    found = looking.look(Remote("https://localhost/", "127.0.0.1:1"))
+    assert ("tls-1.2",) == found.versions
+    assert sum(waited) <= looking.SILENCE_LIMIT_S
+    assert (
+        f"the server left offers without an answer for {looking.SILENCE_LIMIT_S:g} s; no more were made" in found.doubts
+    )
+
+
+def test_a_server_that_answers_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only silence counts, so that a slow server has its time for each of its handshakes."""
+    looker = looking._Looker(Remote("https://localhost/", "127.0.0.1:1"))
+    seen = list[float]()
+
+    def ask_slow(address: str, offer: Offer, limit_s: float) -> Refusal:
+        seen.append(limit_s)
+        return Refusal("handshake_failure")
+
+    monkeypatch.setattr(looking, "ask", ask_slow)
+    monkeypatch.setattr(looking, "PAUSE_S", 0.0)
+    for _ in range(20):
+        looker._ask(OFFER)
+    assert {looking.SILENCE_LIMIT_S / 2} == {*seen}
 
 
 @pytest.mark.parametrize("version", ["tls-1.3", "tls-1.2"])

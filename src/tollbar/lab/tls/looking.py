@@ -23,8 +23,10 @@ MOST_CONNECTIONS = 150
 """Limit of the connections of a look. A server with all of OpenSSL's suites and two certificates needs some 100."""
 PAUSE_S = 0.01
 """Pause between two connections."""
-ANSWER_LIMIT_S, LIMIT_S = 5.0, 60.0
-"""Limits of one handshake and of all."""
+SILENCE_LIMIT_S, LIMIT_S = 6.0, 60.0
+"""Limits of the waiting for answers that do not come, and of the look."""
+LEAST_ANSWER_LIMIT_S = 0.2
+"""Least limit of one handshake: the first may wait for half of the limit of all, each silent one halves it."""
 LEAST_PRIME = 512
 """Bits of a prime that can be told from other numbers."""
 
@@ -94,6 +96,8 @@ class _Looker:
     connections: int = 0
     doubts: list[str] = field(default_factory=list)
     until_s: float = field(default_factory=lambda: time.monotonic() + LIMIT_S)
+    silence_s: float = field(default_factory=lambda: SILENCE_LIMIT_S)
+    """Time that is left for answers that do not come."""
     seen: dict[bytes, Presented] = field(default_factory=dict)
     primes: dict[int, Prime] = field(default_factory=dict)
     refusals: dict[str, Refusal] = field(default_factory=dict)
@@ -108,7 +112,7 @@ class _Looker:
                 found[version] = some
                 full |= {version: some} if is_whole else {}
         if not found:
-            raise TollbarError(self._why_nothing(), where=self.remote.name)
+            raise self._nothing()
         prefers = {version: self._prefers(version, some) for version, some in full.items() if len(some) > 1}
         of_groups = {version: self._groups(version, some) for version, some in full.items()}
         proofs = {version: self._schemes(version, full[version], of_groups[version]) for version in full}
@@ -126,7 +130,7 @@ class _Looker:
             [*self.seen.values()],
             resumes,
             not_tried,
-            sessions.unverified(self.remote, ANSWER_LIMIT_S),
+            sessions.unverified(self.remote, self._answer_limit_s),
             server,
             self.connections,
             tuple(dict.fromkeys(self.doubts)),
@@ -200,7 +204,10 @@ class _Looker:
         for version in versions:
             for way in ("ticket",) if version == "tls-1.3" else ("ticket", "session-id"):
                 self._count(2)
-                one = sessions.resumed(self.remote, version, by_ticket=way == "ticket", limit_s=ANSWER_LIMIT_S)
+                began_s, limit_s = time.monotonic(), self._answer_limit_s
+                one = sessions.resumed(self.remote, version, by_ticket=way == "ticket", limit_s=limit_s)
+                if time.monotonic() - began_s >= limit_s:
+                    self.silence_s -= limit_s
                 server = server or one.server
                 if one.why is not None:
                     not_tried[version] = one.why
@@ -267,11 +274,16 @@ class _Looker:
         if self.connections >= MOST_CONNECTIONS or time.monotonic() > self.until_s:
             self.doubts.append(f"the look ended at its limit of {MOST_CONNECTIONS} connections and {LIMIT_S:g} s")
             return Refusal("the limit of the look")
+        if self.silence_s < LEAST_ANSWER_LIMIT_S:
+            self.doubts.append(f"the server left offers without an answer for {SILENCE_LIMIT_S:g} s; no more were made")
+            return Refusal("the limit of the silence", is_timeout=True)
         self._count(1)
-        answer = ask(self.remote.address, offer, ANSWER_LIMIT_S)
+        limit_s = self._answer_limit_s
+        answer = ask(self.remote.address, offer, limit_s)
         if isinstance(answer, Refusal):
             self.refusals[offer.version] = answer
             if answer.is_timeout:
+                self.silence_s -= limit_s
                 self.doubts.append(f"an offer of {_title(offer.version)} got {answer.why}")
         elif answer.certificate and answer.certificate not in self.seen:
             self.seen[answer.certificate] = presented(answer.certificate)
@@ -279,14 +291,26 @@ class _Looker:
             self.primes.setdefault(answer.prime, _prime(answer.prime))
         return answer
 
+    @property
+    def _answer_limit_s(self) -> float:
+        """Limit of the next handshake: half of the time that is left, so that each version gets a try."""
+        return max(self.silence_s / 2, LEAST_ANSWER_LIMIT_S)
+
     def _count(self, number: int) -> None:
         if self.connections:
             time.sleep(PAUSE_S)
         self.connections += number
 
-    def _why_nothing(self) -> str:
-        said = "; ".join(f"{_title(version)}: {refusal.why}" for version, refusal in self.refusals.items())
-        return f"the server accepts no version of TLS ({said})"
+    def _nothing(self) -> TollbarError:
+        """Return the error of a server that accepted no version."""
+        if all(refusal.is_timeout for refusal in self.refusals.values()):
+            waited = f"{self.connections} handshakes in {SILENCE_LIMIT_S - self.silence_s:.1f} s"
+            what = f"the server accepts connections and sends no answer ({waited}); it must speak TLS"
+            return TollbarError(
+                what, where=self.remote.name, hint="a stopped server, and one of another protocol, is silent"
+            )
+        reasons = "; ".join(f"{_title(version)}: {refusal.why}" for version, refusal in self.refusals.items())
+        return TollbarError(f"the server accepts no version of TLS ({reasons})", where=self.remote.name)
 
 
 def _name(host: str) -> str | None:
