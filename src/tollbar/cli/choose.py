@@ -15,6 +15,7 @@ from tollbar.analysis import quickness
 from tollbar.catalog import libraries, policies, servers
 from tollbar.catalog.families import Family, Standing, Value, is_answer
 from tollbar.catalog.libraries import normal
+from tollbar.catalog.policies import Ruling
 from tollbar.cli.layouts import (
     DEFAULT_LAYOUT,
     Date,
@@ -139,6 +140,8 @@ def choose(
             # A choice may qualify on another server.
             other = "; `server=NAME` sets another server (`tollbar list servers`)" if asked.family.servers else ""
             terminal.say(f"  left out   {near.refusal}{other}")
+    if not found.qualifies and asked.on > asked.today:
+        found = replace(found, instead=_instead(asked, given))
     said = answer(found)
 
     def document() -> object:
@@ -280,6 +283,17 @@ def _nearby(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Nearby:
     needed = ((one, study.needs_server(asked.family, one.coordinates)) for one in found.candidates)
     marked = tuple(replace(one, unmeasured=_in_server(names)) if names else one for one, names in needed)
     return replace(found, candidates=marked)
+
+
+def _instead(asked: Wanted, given: Mapping[str, tuple[Value, ...]]) -> Sequence[Candidate]:
+    """Return the candidates that qualify if the words allow other choices, or else other settings too."""
+    others = {name: values for name, values in given.items() if name != "choice"}
+    places = {name: values for name, values in others.items() if name not in asked.family.settings}
+    for fewer in (others, places):
+        candidates = _nearby(asked, fewer).candidates if fewer != given else ()
+        if found := [one for one in candidates if one.ruling is Ruling.MEETS]:
+            return found
+    return ()
 
 
 def _in_server(names: Sequence[str]) -> str:

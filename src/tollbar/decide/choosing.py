@@ -186,7 +186,7 @@ def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate]) 
         refused=of[Ruling.BREAKS],
         unsaid=of[Ruling.CANNOT_SAY],
         contradictions=policies.contradictions(wanted.policies, wanted.family, wanted.on),
-        dropping=tuple(one for one in cheapest_first if _drops(wanted, one)),
+        dropping=tuple(one for one in cheapest_first if drops(wanted, one)),
         nearest=() if qualifies else tuple(one for one in cheapest_first if lacks(one) == fewest),
     )
 
@@ -229,7 +229,7 @@ def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...
     )
 
 
-def _drops(wanted: Wanted, one: Candidate) -> bool:
+def drops(wanted: Wanted, one: Candidate) -> bool:
     """Return true if the candidate qualifies today and not on the day in question."""
     if wanted.on <= wanted.today or one.ruling is Ruling.MEETS:
         return False

@@ -43,7 +43,17 @@ from tollbar.catalog.policies.definition import (
     Ruling,
     Unlisted,
 )
-from tollbar.catalog.policies.judging import STANDINGS, Cell, Found, day, does, is_worse, judged, threat_wanted
+from tollbar.catalog.policies.judging import (
+    STANDINGS,
+    Cell,
+    Found,
+    day,
+    does,
+    is_worse,
+    judged,
+    ruling_of,
+    threat_wanted,
+)
 from tollbar.catalog.policies.policy_file import check
 
 __all__ = [
@@ -82,6 +92,7 @@ __all__ = [
     "policy",
     "read_project",
     "refuse_silent",
+    "ruling_of",
     "shipped",
     "threat_wanted",
     "with_edition",

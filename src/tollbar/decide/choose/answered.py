@@ -26,6 +26,8 @@ class Answered:
     """True if the costs are from an existing run, which more time cannot extend."""
     is_unpriced: bool = False
     """True if no costs were requested."""
+    instead: Sequence[Candidate] = ()
+    """Candidates that were not asked for and qualify, if none that was asked for does on a later day."""
 
     @property
     def qualifies(self) -> bool:

@@ -154,6 +154,8 @@ class ChooseDocument(Document):
         list[CandidateForm], of(lambda answer: [_Placed(None, one) for one in answer.found.unmeasured])
     ]
     """candidates judged by the same rules, without a cost"""
+    instead: Annotated[list[CandidateForm], of(lambda answer: [_Placed(None, one) for one in answer.found.instead])]
+    """candidates that were not asked for and qualify, if none that was asked for does on a later day"""
     contradictions: Annotated[list[ContradictionForm], of(lambda answer: contradictions(answer.found))]
     """rules of two policies that nothing meets together"""
 

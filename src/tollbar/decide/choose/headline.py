@@ -15,6 +15,7 @@ from tollbar.catalog.families import Family, Value, default_cell, is_default
 from tollbar.catalog.policies import Ruling
 from tollbar.core.words import capitalised, counted, enumeration, few, more
 from tollbar.decide.choose.answered import Answered, all_of, place_name
+from tollbar.decide.choose.nothing import nothing_sentences
 from tollbar.decide.choosing import Choosing
 from tollbar.decide.rulings import Candidate, candidate
 from tollbar.decide.shared import reason_words
@@ -76,7 +77,7 @@ def _judged(family: Family, row: Row) -> Row:
 def first_sentences(of: Answered, names: Sequence[str]) -> str:
     """Return the answer, why it is not the default, and what cheaper and stronger choices change."""
     if not of.qualifies:
-        return "Nothing qualifies."
+        return " ".join(nothing_sentences(of, names))
     first = next((one for one in of.places if one.priced), None)
     if first is not None:
         return " ".join(f"{capitalised(one)}." for one in _sentences(of, first, names))
