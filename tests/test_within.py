@@ -105,7 +105,32 @@ def test_a_load_that_failed_between_two_good_ones_is_the_next_one() -> None:
     assert ["failed"] == [row[5].says for row in listing.tables[0].rows if row[5] != DASH]
     assert UNMEASURED in listing.notes
     (said,) = (one for one in json_forms.of_run(judgement([study]), 3600.0)["within"] if one["next"] is not None)
-    assert {"load": middle.coordinates[cell.load], "p95_us": None, "requests_per_s": None} == said["next"]
+    assert {"load": middle.coordinates[cell.load], "p95_us": None, "requests_per_s": None, "failed_trials": 0} == said[
+        "next"
+    ]
+
+
+def test_a_load_that_failed_in_part_is_the_next_one() -> None:
+    """Its other trials have a 95th percentile within the limit: users that are refused do not wait."""
+    lowest, middle, _ = ROWS
+    study = arrivals()
+    first, *others = middle.trials
+    refused = replace(first, outcome=Outcome.FAILED, reason="3 of 300 requests failed")
+    rows = [replace(r, trials=(refused, *others)) if r.key == middle.key else r for r in study.rows]
+    partly = replace(study, study=replace(study.study, rows=tuple(rows)))
+    cells = [one for one in within_cells(partly, 3600.0) if one.sides.beyond]
+    assert [(lowest.key, middle.key)] == [
+        (one.sides.highest and one.sides.highest.key, one.sides.beyond and one.sides.beyond.key) for one in cells
+    ]
+    listing = within_listing(partly, 3600.0)
+    assert listing
+    (said,) = (row[5] for row in listing.tables[0].rows if row[5] != DASH)
+    assert said.says != "failed"
+    assert f"1 of {len(middle.all_trials)} trials failed" == said.small
+    assert UNMEASURED in listing.notes
+    (document,) = (one for one in json_forms.of_run(judgement([partly]), 3600.0)["within"] if one["next"])
+    assert (0, 1) == (document["highest"]["failed_trials"], document["next"]["failed_trials"])
+    assert document["next"]["p95_us"] > 0
 
 
 def test_a_load_that_cannot_be_measured_here_is_left_out() -> None:

@@ -11,7 +11,7 @@ from tollbar.report.json_forms.form import JSON, Document, Form, Number, Value, 
 from tollbar.report.json_forms.parts import ClaimForm, WhereForm
 from tollbar.report.json_forms.study import StudyForm
 from tollbar.report.sections.published.lines import Line, Published, sources_of, verdict_counts
-from tollbar.report.sections.within import WithinCell, within_cells
+from tollbar.report.sections.within import WithinCell, failed_trials, within_cells
 from tollbar.results import Row, Run, StudyRun
 
 
@@ -64,6 +64,7 @@ class LoadForm(Form):
     load: Value
     p95_us: Number
     requests_per_s: Number
+    failed_trials: int
 
 
 class WithinForm(WhereForm):
@@ -105,7 +106,7 @@ class RunDocument(Document):
     """null without `judge --within`; with it each cell of a study of several loads, highest first, with the name of
     the load (`by`), the `highest` at which 95 % of the answers came within the limit, null if none did, and the
     `next` one, null if every load met it; a load has its 95th percentile in microseconds (`p95_us`) and the answers
-    a second, both null where the load failed
+    a second, both null where the load failed; a load with `failed_trials` does not meet the limit
     """
 
 
@@ -134,6 +135,7 @@ def _load(of_cell: WithinCell, row: Row | None) -> LoadForm | None:
         load=row.coordinates[of_cell.load],
         p95_us=p95.value if p95 else None,
         requests_per_s=answers.value if answers else None,
+        failed_trials=failed_trials(row),
     )
 
 
