@@ -136,6 +136,28 @@ def test_secrets_come_from_the_environment_and_files(tmp_path: Path, monkeypatch
         ("form   =", """body = '{"user": {"pin" : 1234}}'\n#""", "the value of `pin` is in the scenario"),
         ("form   =", """body = '{"n": ${page}, "password": "hunter2"}'\n#""", "the value of `password` is in the"),
         ("form   =", 'body = "name=anna&password=hunter2"\n#', "the value of `password` is in the scenario"),
+        (
+            "form   =",
+            """body = '{"users": [{"tokens" : [ "hunter2"]}]}'\n#""",
+            "the value of `tokens` is in the scenario",
+        ),
+        (
+            "form   =",
+            """body = '{"query": "{ login(password: \\"hunter2\\") }"}'\n#""",
+            "the value of `password` is in the",
+        ),
+        (
+            "form   =",
+            "body = '<a><w:Password T=\"x\">hunter2</w:Password></a>'\n#",
+            "the value of `Password` is in the",
+        ),
+        ("form   =", 'body = \'<login user="anna" pin="1234"/>\'\n#', "the value of `pin` is in the scenario"),
+        (
+            "form   =",
+            'body = """--b\nContent-Disposition: form-data; name="password"\n\nhunter2\n"""\n#',
+            "`password` is in",
+        ),
+        ("/articles/${page}", "/articles;jsessionid=hunter2/${page}", "the value of `jsessionid` is in the scenario"),
         ("word     =", 'token = { list = ["abc"] }\nword =', "the value of `token` is in the scenario"),
         ('{ field = "csrf_token" }', '{ field = "a", json = "/b" }', "a capture needs exactly one"),
         ('{ list = ["tea", "coffee"] }', "{ list = [] }", "`list` is empty"),
@@ -212,6 +234,10 @@ def test_only_a_line_feed_ends_a_row(shop: Path) -> None:
         ("?q=${word}", "?q=${word}&key=${password}&monkey=tea&token="),
         ("form   =", """body = '{"password": "${password}", "passage": 5, "note": "key: x"}'\n#"""),
         ("form   =", 'body = "password=${password}&csrf_token=${csrf}"\n#'),
+        ("form   =", """body = '<a><password>${password}</password><passage n="5">x</passage><pin/></a>'\n#"""),
+        ("form   =", """body = '{"query": "{ login(password: \\"${password}\\", page: 5) }", "tokens": []}'\n#"""),
+        ("form   =", 'body = """--b\nContent-Disposition: form-data; name="password"\n\n${password}\n--b--"""\n#'),
+        ("/articles/${page}", "/articles/token/${page};a=1/key/5"),
     ],
 )
 def test_a_secret_by_its_reference_may_be_anywhere(shop: Path, old: str, new: str) -> None:

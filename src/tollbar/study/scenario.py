@@ -38,9 +38,25 @@ SECRET = re.compile(
 """Names of headers, fields and parameters whose values are secrets."""
 _REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
-# Bodies with references in the place of numbers are no JSON.
-_JSON_FIELD = re.compile(r'"([^"\\]{1,200})"\s*:\s*("(?:[^"\\]|\\.)*"|[\d.+-][\w.+-]*)')
-_FORM_FIELD = re.compile(r"(?:^|[&?])([^=&?\s]{1,200})=([^&\s]*)")
+_TARGET_FIELDS = (
+    # Parameters of a part of the path, such as `;jsessionid=`, and those of the query.
+    re.compile(r";([^=;&?/\s]{1,200})=([^;&?/\s]*)"),
+    re.compile(r"[&?]([^=&?\s]{1,200})=([^&\s]*)"),
+)
+_BODY_FIELDS = (
+    # A form.
+    re.compile(r"(?:^|[&?])([^=&?\s]{1,200})=([^&\s]*)"),
+    # JSON, by its text: bodies with references in the place of numbers are none.
+    re.compile(r'"([^"\\]{1,200})"\s*:\s*(?:\[\s*)?"?((?<=")(?:[^"\\]|\\.)*|[\d.+-][\w.+-]*)'),
+    # A query in a JSON string, as GraphQL has it.
+    re.compile(r'\b(\w{1,200})\s*:\s*\\"([^"\\]*)'),
+    # Elements and attributes of XML.
+    re.compile(r"<(?:[\w.-]{1,200}:)?([\w.-]{1,200})(?:\s[^<>]{0,2000})?>([^<>]*)</"),
+    re.compile(r"""\s(?:[\w.-]{1,200}:)?([\w.-]{1,200})=["']([^"']*)"""),
+    # A part of multipart/form-data.
+    re.compile(r'\bname="([^"\r\n]{1,200})"[^\r\n]*(?:\r?\n[^\r\n]+){0,20}\r?\n\r?\n([^\r\n]*)'),
+)
+"""Fields of targets and bodies, each with a group for its name and one for its value."""
 
 
 def references(text: str) -> list[str]:
@@ -178,10 +194,10 @@ class WireStep(Wire):
 
     @property
     def inside(self) -> Iterator[tuple[str, str]]:
-        """Parameters of the path, and fields of a body of JSON or of a form."""
-        for text in (self.target.partition("?")[2], self.body or ""):
-            yield from ((unquote_plus(name), value) for name, value in _FORM_FIELD.findall(text))
-        yield from ((name, value.strip('"')) for name, value in _JSON_FIELD.findall(self.body or ""))
+        """Parameters of the path, and fields of a body."""
+        for text, patterns in ((self.target, _TARGET_FIELDS), (self.body or "", _BODY_FIELDS)):
+            for pattern in patterns:
+                yield from ((unquote_plus(name), value) for name, value in pattern.findall(text))
 
     @property
     def fields(self) -> Sequence[tuple[str, str]]:
@@ -264,7 +280,7 @@ def _literal_secret(name: str) -> str:
     """Return the message for the value of a secret in the scenario itself."""
     return (
         f"the value of `{name}` is in the scenario; name its place, for example `${{secret}}` with "
-        '`secret = { env = "SITE_SECRET" }` in `[values]`'
+        '`secret = { env = "SITE_SECRET" }` or `{ file = "secret.txt" }` in `[values]`'
     )
 
 
