@@ -11,9 +11,11 @@ mod source;
 mod task;
 mod template;
 
+use std::cell::OnceCell;
+
 use self::authorise::Authoriser;
 use self::jar::Jar;
-use self::quote::masked;
+use self::quote::{Secrets, masked};
 use self::source::Source;
 use self::task::{Settings, Step};
 use self::template::{Encoding, Scope};
@@ -34,6 +36,10 @@ pub const SCHEME: Scheme = Scheme {
 
 /// Bytes of a body that are kept, to find text and captures in it.
 const KEPT_BODY_BYTES: usize = 1 << 20;
+/// Bytes of a body in which its first visible text is quoted.
+const QUOTED_BYTES: usize = 64 << 10;
+/// Letters of a value of another account that is masked: shorter ones are parts of words.
+const LEAST_OF_OTHERS: usize = 4;
 
 struct ScenarioClient {
     host: String,
@@ -44,6 +50,8 @@ struct ScenarioClient {
     expected: Vec<Expected>,
     authoriser: Authoriser,
     users: Vec<User>,
+    /// Values of all accounts, once an answer is quoted.
+    others: OnceCell<Secrets>,
 }
 
 #[derive(Default, Clone)]
@@ -80,6 +88,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         expected,
         authoriser,
         users: vec![user; setup.users],
+        others: OnceCell::new(),
     }))
 }
 
@@ -93,6 +102,13 @@ fn expected(step: &Step) -> Expected {
         keeps_head: true,
         kept_body_bytes: if reads_body { KEPT_BODY_BYTES } else { 0 },
     }
+}
+
+/// Returns the values of all rows of files and the environment, of which a message may contain none.
+fn of_accounts(sources: &[Source]) -> impl Iterator<Item = String> {
+    let rows = |source: &Source| (0..source.count()).flat_map(|row| source.row(row)).collect::<Vec<_>>();
+    let values = sources.iter().filter(|source| source.is_secret).flat_map(rows);
+    values.filter(|value| value.chars().count() >= LEAST_OF_OTHERS)
 }
 
 impl ScenarioClient {
@@ -149,16 +165,18 @@ impl ScenarioClient {
 
     /// Checks an answer, and takes its cookies and captures.
     fn take(&mut self, visit: &Visit, response: &Response) -> Result<(), String> {
-        let ScenarioClient { is_secure, sources, steps, authoriser, users, .. } = self;
+        let ScenarioClient { is_secure, sources, steps, authoriser, users, others, .. } = self;
         let user = &mut users[visit.user as usize];
         let step = &steps[user.step];
         let scope = Scope { sources, rows: &user.rows, captured: &user.captured };
         let quoted = |bytes: &[u8]| {
-            let secrets = scope.secrets().into_iter().chain(user.jar.values().map(str::to_owned));
-            quote::text_of(&masked(
-                &String::from_utf8_lossy(bytes),
-                secrets.chain([user.authorization.clone()]),
-            ))
+            // A page may list the accounts of other users.
+            let others = others.get_or_init(|| Secrets::of(of_accounts(scope.sources)));
+            let own = scope.secrets().into_iter().chain(user.jar.values().map(str::to_owned));
+            let own = Secrets::of(own.chain([user.authorization.clone()]));
+            let beginning = &bytes[..bytes.len().min(QUOTED_BYTES)];
+            let is_cut = response.bytes > beginning.len() as u64;
+            quote::text_of(&masked(&String::from_utf8_lossy(beginning), &[&own, others], is_cut))
         };
         let body = String::from_utf8_lossy(response.kept_body());
         if response.status != step.status {

@@ -7,37 +7,81 @@ const MASK: &str = "[…]";
 /// References for both kinds of quotation marks, as libraries write them.
 const QUOTES: [(&str, &str); 3] = [("&#34;", "&#39;"), ("&quot;", "&#x27;"), ("&quot;", "&#39;")];
 
-/// Returns a text with a mask for each secret, in every encoding in which a server may repeat it.
-pub fn masked(text: &str, secrets: impl Iterator<Item = String>) -> String {
-    let mut forms: Vec<String> = Vec::new();
-    for secret in secrets.filter(|secret| !secret.is_empty()) {
-        let urls = [Encoding::Path, Encoding::Form].map(|one| encoded(&secret, one));
-        forms.extend(urls.iter().map(|form| in_lower_case(form)));
-        forms.extend(urls);
-        let json = encoded(&secret, Encoding::Json);
-        forms.extend([in_ascii(&json), json.replace('/', "\\/"), json]);
-        forms.extend(QUOTES.map(|(double, single)| in_html(&secret, double, single)));
-        forms.push(secret);
+/// Values that no message may contain, in every encoding in which a server may repeat them.
+pub struct Secrets {
+    /// Sorted, so that 100,000 of them are searched in some steps for each letter.
+    forms: Vec<String>,
+}
+
+impl Secrets {
+    pub fn of(values: impl Iterator<Item = String>) -> Secrets {
+        let mut forms: Vec<String> = Vec::new();
+        for value in values.filter(|value| !value.is_empty()) {
+            let urls = [Encoding::Path, Encoding::Form].map(|one| encoded(&value, one));
+            let json = encoded(&value, Encoding::Json);
+            let mut own: Vec<String> = urls.iter().map(|form| in_lower_case(form)).collect();
+            own.extend(urls);
+            own.extend([in_ascii(&json), json.replace('/', "\\/"), json]);
+            own.extend(QUOTES.map(|(double, single)| in_html(&value, double, single)));
+            own.push(value);
+            own.sort_unstable();
+            // Most values have one form.
+            own.dedup();
+            forms.append(&mut own);
+        }
+        forms.sort_unstable();
+        forms.dedup();
+        Secrets { forms }
     }
-    // The longest is first, because one may be part of another.
-    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-    forms.dedup();
-    let mut text = text.to_owned();
-    for form in &forms {
-        text = text.replace(form.as_str(), MASK);
+
+    /// Returns the length of the longest form with which a text begins, or 0.
+    fn longest_in(&self, text: &[u8]) -> usize {
+        let mut text = text;
+        loop {
+            let after = self.forms.partition_point(|form| form.as_bytes() <= text);
+            let Some(before) = after.checked_sub(1) else { return 0 };
+            let form = self.forms[before].as_bytes();
+            let shared = form.iter().zip(text).take_while(|(one, other)| one == other).count();
+            if shared == form.len() {
+                return shared;
+            }
+            // Each shorter form of this text is also the beginning of the one before it in the order.
+            text = &text[..shared];
+        }
     }
-    // The kept part may end inside a secret.
-    let cut = forms.iter().filter_map(|form| {
-        form.char_indices()
-            .skip(1)
-            .map(|(at, _)| &form[..at])
-            .filter(|part| text.ends_with(part))
-            .map(str::len)
-            .max()
-    });
-    let cut = cut.max().unwrap_or(0);
-    text.truncate(text.len() - cut);
-    text
+
+    /// Returns true if a text is the beginning of a form, and not all of it.
+    fn has_beginning(&self, text: &[u8]) -> bool {
+        let after = self.forms.partition_point(|form| form.as_bytes() <= text);
+        self.forms.get(after).is_some_and(|form| form.as_bytes().starts_with(text))
+    }
+}
+
+/// Returns a text with a mask for each secret. If it `is_cut`, it may end inside one, whose beginning is left out.
+pub fn masked(text: &str, secrets: &[&Secrets], is_cut: bool) -> String {
+    let bytes = text.as_bytes();
+    let longest = |at: usize| secrets.iter().map(|one| one.longest_in(&bytes[at..])).max().unwrap_or(0);
+    let is_begun = |at: &usize| is_cut && secrets.iter().any(|one| one.has_beginning(&bytes[*at..]));
+    let cut = (0..bytes.len()).find(is_begun).unwrap_or(bytes.len());
+    let (mut masked, mut plain, mut at) = (String::new(), 0, 0);
+    while at < cut {
+        let mut end = at + longest(at);
+        if end == at {
+            at += 1;
+            continue;
+        }
+        // Another one may begin inside.
+        let mut inside = at + 1;
+        while inside < end {
+            end = end.max(inside + longest(inside));
+            inside += 1;
+        }
+        masked.push_str(&text[plain..at]);
+        masked.push_str(MASK);
+        (at, plain) = (end, end);
+    }
+    masked.push_str(&text[plain.min(cut)..cut]);
+    masked
 }
 
 /// Returns the visible text of a page's beginning, on one line.

@@ -8,7 +8,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::jar::Jar;
-use super::quote::masked;
+use super::quote::{self, Secrets};
 use super::template::{Encoding, encoded};
 use crate::failure::Failure;
 use crate::load::task::Load;
@@ -342,20 +342,66 @@ fn a_secure_cookie_is_not_sent_where_others_can_read_it() {
     }
 }
 
+fn masked(text: &str, secrets: &[&str], is_cut: bool) -> String {
+    quote::masked(text, &[&Secrets::of(secrets.iter().map(|one| (*one).to_owned()))], is_cut)
+}
+
 /// A secret is masked in each encoding, and where the kept part of an answer cuts it.
 #[test]
 fn a_secret_is_masked_however_it_is_written() {
     let secret = "p<ä \"1";
     for encoding in [Encoding::Plain, Encoding::Path, Encoding::Form, Encoding::Json] {
         let text = format!("you sent {} here", encoded(secret, encoding));
-        assert_eq!("you sent […] here", masked(&text, [secret.to_owned()].into_iter()), "{encoding:?}");
+        assert_eq!("you sent […] here", masked(&text, &[secret], true), "{encoding:?}");
     }
     for written in
         ["p&lt;ä &quot;1", "p&lt;ä &#34;1", "p<\\u00e4 \\\"1", "p%3C%C3%A4%20%221", "p%3c%c3%a4+%221"]
     {
-        assert_eq!("<p>[…]", masked(&format!("<p>{written}"), [secret.to_owned()].into_iter()), "{written}");
+        assert_eq!("<p>[…]", masked(&format!("<p>{written}"), &[secret], true), "{written}");
     }
-    assert_eq!("[…]", masked("a\\/b", ["a/b".to_owned()].into_iter()));
-    assert_eq!("cut: ", masked("cut: sec", ["secret".to_owned()].into_iter()));
-    assert_eq!("<p>[…]", masked("<p>p&lt;ä &#34;1", [secret.to_owned()].into_iter()));
+    assert_eq!("[…]", masked("a\\/b", &["a/b"], true));
+    assert_eq!("<p>[…]", masked("<p>p&lt;ä &#34;1", &[secret], true));
+}
+
+#[test]
+fn a_secret_that_is_cut_off_is_left_out() {
+    assert_eq!("cut: ", masked("cut: sec", &["secret"], true));
+    assert_eq!("whole: sec", masked("whole: sec", &["secret"], false));
+    assert_eq!("[…]", masked("secretsecre", &["secret"], true));
+    assert_eq!("a […]", masked("a secret", &["secret", "etx"], true));
+    assert_eq!("", masked("", &["secret"], true));
+    assert_eq!("plain", masked("plain", &[], true));
+}
+
+#[test]
+fn secrets_inside_each_other_are_masked_together() {
+    for (text, expected) in [
+        ("abcdef", "[…]f"),
+        ("xabcx", "x[…]x"),
+        ("abcab", "[…]ab"),
+        ("cdebcde", "[…][…]"),
+        ("abäabc", "abä[…]"),
+    ] {
+        assert_eq!(expected, masked(text, &["abc", "bcde", "cde"], false), "{text}");
+    }
+    // Forms of which one begins with the other, and one between them in their order.
+    assert_eq!("[…]!", masked("ab!", &["ab", "ab#", "abc", "a"], false));
+    assert_eq!("[…]z", masked("abz", &["ab", "abc", "abca"], false));
+}
+
+/// Lists whose pages a support user sees have the passwords of others.
+#[test]
+fn a_page_that_lists_other_accounts_is_quoted_without_them() {
+    let site = Site::start(|_| answer("500 Oh", "", "<li>bert: red horse <li>dora: green%20apple <li>key"));
+    let scenario = json!({
+        "sources": [
+            {"rows": [["anna", "blue wine", "1"], ["bert", "red horse", "2"], ["dora", "green apple", "key"]],
+             "is_secret": true, "is_of_user": true},
+            {"rows": [["list"]]},
+        ],
+        "values": {"name": [0, 0], "password": [0, 1], "group": [0, 2], "page": [1, 0]},
+        "steps": [{"name": "accounts", "method": "GET", "path": "/${page}", "status": 200}],
+    });
+    let words = verify(&site.load(scenario, 1)).map(|_| ()).expect_err("a status").into_words();
+    assert!(words.contains("got 500: […]: […] […]: […] "), "{words}");
 }
