@@ -2,8 +2,8 @@
 
 `TOLLBAR_BEFORE` names the earlier build's `tollbar`, for example `/tmp/earlier/.venv/bin/tollbar` of a clone in which
 `make setup` ran. The goals are ratios to the build of b36b266c. `before:quick` takes half an hour, `before:neighbour`
-a quarter, `before:precision` some ten minutes, `before:web` half an hour, `before:sources` three hours; with nothing else
-running.
+a quarter, `before:precision` some ten minutes, `before:web` half an hour, `before:sources` three hours, with nothing
+else running.
 """
 
 from __future__ import annotations
