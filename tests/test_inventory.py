@@ -74,7 +74,7 @@ def words(what: Mapped) -> list[str]:
             "AES-128-CBC-HMAC-SHA256", "AES-256-CBC-HMAC-SHA1", "A128CBC-HS256", "A256CBC-HS512",
             "AES128_CTR_HMAC_SHA256", "HmacSHA256 with AES/CTR", "DES-EDE3-CBC-HMAC-SHA1", "3DES-CBC-HMAC-SHA1",
             "AES-256-CTR-Poly1305", "cast5-hmac-sha1", "rc4-hmac-md5")),
-        (algorithm("Poly1305-AES", primitive="mac"), ["mac poly1305"]),
+        (algorithm("Poly1305-AES", primitive="mac"), ["? Poly1305-AES is not among Tollbar's choices"]),
         (algorithm("AES-256-GCM+ChaCha20-Poly1305"), [
             "? a combination of algorithms in an unknown form"]),
         (algorithm("A128CBC-HS256", algorithmFamily="AES", mode="cbc", oid="2.16.840.1.101.3.4.1.2"), [

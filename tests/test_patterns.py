@@ -30,6 +30,13 @@ def test_a_pattern_fits_as_in_a_shell() -> None:
     assert is_like("x" * 200, "x" * 200)
 
 
+def test_a_pattern_may_end_in_a_bound_of_a_number() -> None:
+    assert is_like("rsa-1536", "rsa-<2048")
+    assert not is_like("rsa-2048", "rsa-<2048")
+    assert not is_like("rsa-", "rsa-<2048")
+    assert not is_like("rsa-2048+ecdsa-p256", "rsa-<3072")
+
+
 @given(st.text("ab]![?*\\", max_size=6), st.text("ab]![?*\\", max_size=8))
 def test_a_pattern_fits_as_in_the_library_of_python(name: str, pattern: str) -> None:
     assert is_like(name, pattern) == (name == pattern or fnmatchcase(name, pattern))

@@ -1,11 +1,12 @@
-"""Patterns of names, as in a shell: `sha-*`.
+"""Patterns of names, as in a shell: `sha-*`; and `rsa-<2048`, a name that ends in a smaller number.
 
-They match as those of `fnmatch`, which makes a regular expression of each. That takes up to 4 ms for a hundred letters,
-and those of a file of 1 MiB took seconds to minutes. Here, reading a pattern takes some microseconds.
+The others match as those of `fnmatch`, which makes a regular expression of each. That takes up to 4 ms for a hundred
+letters, and those of a file of 1 MiB took seconds to minutes. Here, reading a pattern takes some microseconds.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -13,6 +14,9 @@ MOST_LETTERS = 100
 """Limit of a pattern."""
 
 _MOST_KEPT = 2**14
+# Longer numbers are no size of a key, and reading one of thousands of digits takes long.
+_SMALLER = re.compile(r"<([1-9][0-9]{0,8})$")
+_NUMBER = re.compile(r"(?<![0-9])[0-9]{1,9}$")
 
 _Set = tuple[bool, tuple[tuple[str, str], ...]]
 """Letters that one place of a name may have: whether they are excluded, and their ranges."""
@@ -32,7 +36,13 @@ def is_like(name: str, pattern: str) -> bool:
     """Return whether a name matches a pattern. A pattern longer than `MOST_LETTERS` matches only itself."""
     if name == pattern:
         return True
-    if len(pattern) > MOST_LETTERS or not is_pattern(pattern):
+    if len(pattern) > MOST_LETTERS:
+        return False
+    if "<" in pattern and (most := _SMALLER.search(pattern)):
+        number = _NUMBER.search(name)
+        is_smaller = number is not None and int(number[0]) < int(most[1])
+        return number is not None and is_smaller and is_like(name[: number.start()], pattern[: most.start()])
+    if not is_pattern(pattern):
         return False
     first, *middle = _parts(pattern)
     if not middle:
