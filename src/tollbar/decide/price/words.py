@@ -56,9 +56,12 @@ def _headline(pricing: Pricing) -> str:
     in_rows = f"{counted(total, 'asset')} in {counted(len(pricing.lines), 'row')}"
     mapped = f"{pricing.mapped:,} {'has' if pricing.mapped == 1 else 'have'} a known algorithm and all its parameters"
     of_bad = pricing.bad_unrefused
-    bad = f"; {of_bad:,} more {'is' if of_bad == 1 else 'are'} broken or disallowed by standing" if of_bad else ""
+    are_bad = f"{'is' if of_bad == 1 else 'are'} broken or disallowed by standing"
     if not pricing.policies:
-        return f"{in_rows}, judged by no policy{bad.replace(' more', '')}; {mapped}."
+        bad = f"; {of_bad:,} {are_bad}" if of_bad else ""
+        return f"{in_rows}, judged by no policy{bad}; {mapped}."
+    # The counts before have these assets among them.
+    bad = f"; {of_bad:,} that {'breaks' if of_bad == 1 else 'break'} no policy {are_bad}" if of_bad else ""
     breaks, meets, unsaid = (pricing.count(one) for one in (Ruling.BREAKS, Ruling.MEETS, Ruling.CANNOT_SAY))
     counts = (
         (breaks, "breaks a policy", "break a policy"),
