@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from test_inventory import algorithm
+from test_inventory import algorithm, asset
 from test_inventory_contradictions import one
 from test_price_weak import line
 from tollbar.catalog.policies import Ruling
@@ -78,3 +78,13 @@ def test_the_mac_with_a_nonce_is_not_the_one_for_a_single_message() -> None:
 )
 def test_a_variant_of_a_broken_algorithm_is_broken(name: str) -> None:
     assert Ruling.BREAKS is line(algorithm(name)).ruling
+
+
+@pytest.mark.parametrize("policy", ["tlsref-modern-6.0", "cnsa-2.0-2024-12", "sp800-131a-2024-11"])
+def test_a_new_cipher_of_tls_is_not_on_a_closed_list(policy: str) -> None:
+    """BCP 195 says nothing of it."""
+    new = asset("front", "protocol", type="tls", version="1.3", cipherSuites=[{"name": "TLS_AEGIS_256_SHA512"}])
+    assert Ruling.BREAKS is line(new, policy).ruling
+    found = line(new, "bcp195-2026-07")
+    assert Ruling.CANNOT_SAY is found.ruling
+    assert "aegis" == found.uses[0].use.coordinates["cipher"]
