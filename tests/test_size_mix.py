@@ -210,6 +210,8 @@ def test_unlike_machines_of_one_run_are_not_summed(tmp_path: Path, cpus: dict[st
         ('[mix]\nutilisation = "unpaced"\n' + LOGIN_TERM, "cannot be `unpaced`"),
         ("[mix]\nsurvive = 1\n" + LOGIN_TERM, "cores-each"),
         ("[mix]\nsurvive = -1\n" + LOGIN_TERM, "greater than or equal to 0"),
+        (f"[mix]\ncores-each = {10**400}\n" + LOGIN_TERM, "less than or equal to 1000000"),
+        (f"[mix]\ncores-each = 8\nsurvive = {10**400}\n" + LOGIN_TERM, "less than or equal to 1000000"),
         ('[mix]\npolicy = ["asvs-levl-2"]\n' + LOGIN_TERM, "did you mean"),
         ("[term]", "no term"),
         (LOGIN_TERM + HANDSHAKE_TERM.format(rate=1, resumed=20).partition("off")[0], "has the request path of"),

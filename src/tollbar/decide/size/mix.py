@@ -28,6 +28,8 @@ Said = Mapping[str, str | int | float]
 LEAST_RATE, MOST_RATE = 1e-6, 1e9
 
 MOST_TERMS = 200
+# Larger numbers cannot be divided by: a float ends at 10^308.
+_MOST_MACHINES = 1_000_000
 """Limit of the terms of a mix: to read and size one takes some 2 ms, and with the costs of a run more."""
 
 # Name of a term; a check's study and its directory have it too.
@@ -151,8 +153,8 @@ class _Term(Wire):
 
 class _Mix(Wire):
     utilisation: Annotated[str, _with_unit("utilisation", "%")] = "60 %"
-    survive: Annotated[int, Field(ge=0)] = 0
-    cores_each: Annotated[int, Field(ge=1)] | None = None
+    survive: Annotated[int, Field(ge=0, le=_MOST_MACHINES)] = 0
+    cores_each: Annotated[int, Field(ge=1, le=_MOST_MACHINES)] | None = None
     policy: Annotated[tuple[str, ...], Field(max_length=policies.MOST_NAMED)] = ()
 
 
