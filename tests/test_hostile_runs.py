@@ -170,11 +170,16 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
                         "is not a table of a run"),
     "a computed column": (sql("alter table event add column more as (hex(zeroblob(100000000)))"),
                           "`event` is not a table of a run"),
+    "many events": (
+        sql("insert into event with recursive n(i) as (select 1 union all select i + 1 from n where i < 10001)"
+            " select 1.0, 'x' from n"),
+        "more than 10,000 events"),
+    "results beyond their limit": (lambda run: os.truncate(run / "results.sqlite", (256 << 20) + 1), "the limit is"),
     "a schema that says otherwise": (
         sql("pragma writable_schema = 1", "update sqlite_master set sql = replace(sql, 'ord ', 'odd ')"),
         "is not a table of a run"),
-    "a table without end": (endless, "of CPU time"),
-    "a table without end that is read": (partial(endless, table="left_out"), "of CPU time"),
+    "events without end": (endless, "more than 10,000 events"),
+    "a table without end": (partial(endless, table="left_out"), "of CPU time"),
     **{f"{table}.{column} is {name}": (sql(statement), f"`{column}` of a {table}")
        for table, column in (("trial", "started_s"), ("trial", "machine_load"), ("batch", "started_s"))
        for name, value in VALUES.items() if name != "null" or (table, column) == ("trial", "machine_load")
@@ -255,7 +260,7 @@ READERS: Mapping[str, Sequence[str]] = {
 HERE = Path(__file__).parent
 # Planning reads nothing from the database.
 OF_THE_DATABASE = ("view", "trigger", "index", "virtual", "computed", "schema", "end", "trial.", "batch.", "load",
-                   "rounds", "coordinate", "results are a folder", "results are another's")  # fmt: skip
+                   "rounds", "coordinate", "events", "results are a folder", "results are another's")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -380,10 +385,21 @@ def test_a_hole_is_neither_read_nor_copied(hostile: Path, name: str) -> None:
     assert raised.value.where == str(hostile / name)
 
 
+def test_a_long_schema_has_the_time_of_a_short_run(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite parses it within the first statement, whatever the size of the file allows."""
+    monkeypatch.setattr("tollbar.results.database.LEAST_S", 0.0)
+    monkeypatch.setattr("tollbar.results.database.BYTES_PER_S", 1e-3)
+    numbers = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 300000)"
+    view = "'view', 'v' || i, 'v' || i, 0, 'create view v' || i || ' as select 1'"
+    sql("pragma writable_schema = 1", f"insert into sqlite_master {numbers} select {view} from n")(hostile)
+    with pytest.raises(TollbarError, match="of CPU time"), opened(hostile / "results.sqlite"):
+        pass
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_read_without_end_is_ended(hostile: Path, number: signal.Signals) -> None:
     """Ctrl-C and SIGTERM end it, even within one instruction of SQLite."""
-    endless(hostile)
+    endless(hostile, "left_out")
     with subprocess.Popen([command(), "judge", str(hostile)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as judge:
         try:
             # The thread that watches the read.

@@ -60,6 +60,8 @@ MOST_OF_NAME, MOST_NAMES = 200, 1000
 _NOT_KEPT = ("observation", "event")
 # Column of an event that nothing reads.
 _UNREAD = ("what",)
+# A run has an event each time that it is resumed.
+MOST_EVENTS = 10_000
 # A value of a series is a number of at most 24 letters, and a comma.
 _LETTERS_OF_VALUE = 30
 _VALUES = "length(by_round) - length(replace(by_round, ',', '')) + 1"
@@ -106,6 +108,11 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     """
     (pages,), (page_bytes,) = (database.execute(f"pragma {name}").fetchone() for name in ("page_count", "page_size"))
     most_bytes = min(pages * page_bytes, files_bytes)
+    # Rows of a few bytes take more time for each byte than a run's.
+    some_events = f"select 1 from event not indexed limit {MOST_EVENTS + 1}"
+    (events,) = database.execute(f"select count(*) from ({some_events})").fetchone()
+    if events > MOST_EVENTS:
+        raise ValueError(f"more than {MOST_EVENTS:,} events, the limit of a run")
     found = {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
     rows = {table: count for table, (count, _) in found.items()}
     # Limits are checked before anything is parsed.
