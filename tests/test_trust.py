@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from dataclasses import replace
@@ -166,6 +167,17 @@ def test_repeats_that_exclude_one(differences: list[float], expected: str | None
     said = warnings(judge_study(study_run(repeats(differences), (12,))))
     found = [warning for warning in said if "have one that excludes" in warning]
     assert [expected in warning for warning in found] == ([True] if expected else [])
+
+
+def test_chance_alone_seldom_warns_of_repeats() -> None:
+    """The warning names a fault of the lab: of studies without one it comes in one of a hundred, not in one of 25."""
+    source, warned, number = random.Random(3), 0, 500
+    for _ in range(number):
+        costs, again = ([100.0 * math.exp(source.gauss(0, 0.01)) for _ in range(12)] for _ in range(2))
+        judged = judge_study(study_run([row({"choice": "base"}, costs, repeats_ns=again)], (12,)))
+        warned += judged.trust.repeats_apart is not None
+    print(f"warned in {warned} of {number}")
+    assert warned <= 0.01 * number + 3 * math.sqrt(0.01 * 0.99 * number)
 
 
 def chunks(wall_ns: list[int], cpu_ns: list[int]) -> tuple[Chunk, ...]:

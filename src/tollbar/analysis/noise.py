@@ -28,14 +28,14 @@ def worst_noise(ledger: Ledger) -> Interval | None:
 def repeats_apart(ledger: Ledger) -> tuple[int, int] | None:
     """Return the number of A/A pairs whose intervals exclude one, and that of all pairs; None if chance explains it.
 
-    At 96 % one in 25 excludes it by chance. Too many are one pair that excludes it when the error is shared among all,
-    or a number that chance would make in less than one study of a hundred.
+    At 96 % one in 25 excludes it by chance. Too many are one pair so far from it, or so many pairs, that chance would
+    make either in less than one study of a hundred.
     """
     repeated = [row for row in ledger.repeated if ledger.noises([row])]
     outside = [row for row in repeated if _excludes_one(ledger.best_ratio(row, row))]
     if not outside:
         return None
-    shared = 1 - (1 - ledger.confidence) / len(repeated)
+    shared = 1 - min(_BY_CHANCE, 1 - ledger.confidence) / len(repeated)
     strictly = any(_excludes_one(ledger.best_ratio(row, row, shared)) for row in outside)
     chance = _at_least(len(outside), len(repeated), 1 - ledger.confidence)
     return (len(outside), len(repeated)) if strictly or chance < _BY_CHANCE else None
