@@ -28,7 +28,7 @@ def worst_noise(ledger: Ledger) -> Interval | None:
 def repeats_apart(ledger: Ledger) -> tuple[int, int] | None:
     """Return the number of A/A pairs whose intervals exclude one, and that of all pairs; None if chance explains it.
 
-    At 96 % one in 25 excludes it by chance. Too many are one pair so far from it, or so many pairs, that chance would
+    At 96 % one in 25 excludes it by chance. Too many: one pair at a distance, or a number of pairs, that chance would
     make either in less than one study of a hundred.
     """
     repeated = [row for row in ledger.repeated if ledger.noises([row])]
