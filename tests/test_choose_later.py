@@ -70,7 +70,7 @@ def test_choices_that_never_qualified_do_not_end(tmp_path: Path) -> None:
 def test_choices_that_were_not_asked_for_and_qualify_are_named(
     words: tuple[str, ...], instead: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    policy = of_rules(tmp_path, FIRST, LATER)
+    policy = of_rules(tmp_path, f"{FIRST}\nuntil = 2029-12-31", LATER)
     given = {"policy": (policy,), "on": "2031-01-01", "for_": "0s"}
     assert ExitStatus.SOME_FAILED is command("digest", *words, layout=Layout(json=True), **given)  # type: ignore[arg-type]
     document = json.loads(capsys.readouterr().out)

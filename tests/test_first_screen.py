@@ -64,7 +64,7 @@ def test_noisy_costs_have_no_difference() -> None:
     choices = whole_answer(noisy).choices
     assert "174 ns~ of CPU per digest" in choices.says
     assert re.fullmatch(rf"For 256-bit strength: BLAKE2b-512 costs more \({X}1\.36 \[.*\]\)\.", choices.steps[1])
-    assert choices.caption.endswith("; ~ noisy cost: compare by the ratio")
+    assert choices.caption.endswith("; ~ noisy: compare ratios")
     assert "~" not in whole_answer(study).choices.caption
 
 

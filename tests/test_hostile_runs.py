@@ -214,7 +214,7 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
                                "the coordinates of a cell must be names with values"),
     "many looks that are none": (lambda run: entry(run, interim_looks=[{}] * 200_000), "not as Tollbar writes it"),
     "many looks that are none, in 8 MiB": (lambda run: entry(run, interim_looks=[{}] * 2_000_000),
-                                           "larger than that of any"),
+                                           "the limit is 1 MiB"),
     "many studies that are none": (lambda run: said(run, studies={str(n): {} for n in range(80_000)}),
                                    "not as Tollbar writes it"),
     "many receipts that are none": (lambda run: said(run, providers={str(n): 0 for n in range(80_000)}),

@@ -18,7 +18,7 @@ MOST_NAMES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Lapsed:
     """Candidate that qualifies today, and no longer on the day in question."""
 
     before: Candidate
@@ -53,17 +53,17 @@ def nothing_sentences(of: Answered, names: Sequence[str]) -> Iterator[str]:
         yield f"No choice of the family {wanted.family.name} near the requested ones qualifies on that day."
 
 
-def _ended(wanted: Wanted, one: Candidate) -> Ended | None:
+def _ended(wanted: Wanted, one: Candidate) -> Lapsed | None:
     """Return the first day, of those on which a rule begins or ends, on which a candidate does not qualify."""
     turns = {day for policy in wanted.policies for day in policy.turns if wanted.today < day <= wanted.on}
     for day in sorted(turns):
         after = candidate(replace(wanted, on=day), one.coordinates)
         if after.ruling is not Ruling.MEETS:
-            return Ended(one, day, after)
+            return Lapsed(one, day, after)
     return None
 
 
-def _why(wanted: Wanted, one: Ended, last_day: date) -> str:
+def _why(wanted: Wanted, one: Lapsed, last_day: date) -> str:
     """Return the rule that a candidate breaks from then on, or the rule that approved it and ended."""
     reason = next(iter((*one.after.broken, *one.after.missing)))
     words = reason_words(reason)

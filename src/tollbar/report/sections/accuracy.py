@@ -76,7 +76,7 @@ def date_words(started: str) -> str:
     return f"{began.day} {MONTHS[began.month - 1]} {began.year}"
 
 
-STANDINGS_BY = "standings are opinions of authorities, named in each section"
+STANDINGS_BY = "standings: authorities' opinions"
 # The doubt about a first run, and its end.
 FIRST_RUN = "only a second run shows whether another program slowed all of it"
 

@@ -48,7 +48,7 @@ def choices(telling: Telling, short: str) -> Choices:
     some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
     bars = _bars(telling, [best, *(way for way in rest if way in shown)]) if rest else ()
     hollow = "; hollow: not shown to differ from the first" if not all(bar.is_told for bar in bars) else ""
-    noisy = f"; {NOISY_MARK} noisy cost: compare by the ratio" if any(way.is_noisy for way in shown) else ""
+    noisy = f"; {NOISY_MARK} noisy: compare ratios" if any(way.is_noisy for way in shown) else ""
     return replace(
         said,
         steps=[f"{capitalised(step)}." for step in steps],
