@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import share
+from builders import row, study_run, trials
+from tollbar.analysis import judge_study
 from tollbar.core.intervals import Interval, student
 from tollbar.core.spread import are_unlike, shared
 
@@ -72,6 +74,29 @@ def test_a_row_that_varies_ten_times_as_much_keeps_its_interval() -> None:
         covered += found.low <= 1 <= found.high
     assert kept > 160
     assert covered > 180
+
+
+@pytest.mark.parametrize("blocks", [4, 6])
+def test_a_row_of_few_rounds_does_not_take_the_variance_of_many(blocks: int) -> None:
+    """Slow operations take part in one of ten rounds, so half of these rows vary several times as much as the rest."""
+    source, number = np.random.default_rng([7, blocks]), share.of(100, 600)
+
+    def costs(rounds: int) -> list[list[float]]:
+        luck, each = source.normal(0, 0.006, (blocks, 1)), source.normal(0, 0.04, (blocks, rounds))
+        return (100 * np.exp(luck + each)).tolist()  # type: ignore[no-any-return]
+
+    covered = {1: 0, 10: 0}
+    for _ in range(number):
+        rows = [replace(row({"choice": "none"}, costs(10)), repeats=trials(costs(10), repeat=True))]
+        rows += [
+            row({"choice": f"{rounds}-{n}"}, costs(rounds), against="none") for rounds in covered for n in range(3)
+        ]
+        for toll in judge_study(study_run(rows, (blocks,))).tolls[1:]:
+            assert toll.ratio is not None
+            covered[int(str(toll.row.choice).partition("-")[0])] += toll.ratio.low <= 1 <= toll.ratio.high
+    print(f"{blocks} blocks: {covered} of {3 * number} covered")
+    for found in covered.values():
+        assert found / (3 * number) > 0.93 - math.sqrt(0.93 * 0.07 / (3 * number))
 
 
 def test_few_ratios_share_nothing() -> None:

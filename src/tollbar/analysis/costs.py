@@ -124,13 +124,34 @@ class Costs(Visited):
         """Return the ratio with an interval by its own variance and the shared one.
 
         Neighbours' states that outlast a run disturb unlike work unequally, and blocks of one run do not show how that
-        varies. So the wider interval counts for all samples, except for A/A pairs, whose sides suffer equally.
+        varies. So the wider interval counts for all samples, except for A/A pairs, whose sides suffer equally. It also
+        counts for a ratio with few rounds in each block, which varies more than the others by design.
         """
         key = (moments, row.key, against.key, confidence)
         if key not in self._ratios:
             ratio, spread = self._own_ratio(moments, row, against, confidence), self._spread(moments)
-            self._ratios[key] = _moderated(ratio, row, against, spread) if ratio and spread else ratio
+            if ratio and spread:
+                may_vary_more = moments is Moments.ALL or self._has_few_rounds(row, against)
+                ratio = _moderated(ratio, row, against, spread, may_vary_more=may_vary_more)
+            self._ratios[key] = ratio
         return self._ratios[key]
+
+    def _has_few_rounds(self, row: Row, against: Row) -> bool:
+        """Return whether another ratio of the study has at least twice as many quiet rounds in a trial.
+
+        Slow operations take part in few rounds, and long chunks are seldom quiet.
+        """
+        return self._most_rounds >= 2 * min(self._quiet_rounds(row), self._quiet_rounds(against))
+
+    @cached_property
+    def _most_rounds(self) -> float:
+        against = [(row, self.by_key.get(row.against or "", row)) for row in self.rows]
+        return max((min(map(self._quiet_rounds, pair)) for pair in against), default=0.0)
+
+    def _quiet_rounds(self, row: Row) -> float:
+        """Return the mean number of quiet rounds of a cell's trials."""
+        visits = self.visits(row)
+        return float(visits.quiet_rounds[0].lengths.mean()) if visits else 0.0
 
     def _own_ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
         """Return the ratio with an interval by its own variance alone."""
@@ -175,12 +196,11 @@ class Costs(Visited):
         return self._spreads[moments]
 
 
-def _moderated(ratio: Interval, row: Row, against: Row, spread: Spread) -> Interval:
+def _moderated(ratio: Interval, row: Row, against: Row, spread: Spread, *, may_vary_more: bool) -> Interval:
     """Return the ratio with the interval by the shared variance too, or its own if that counts and is wider."""
     moderated = spread.moderate(ratio, _by_design(row, against))
     is_own_wider = ratio.is_bounded and ratio.high / ratio.low > moderated.high / moderated.low
-    is_own = ratio.moments is Moments.ALL and row.key != against.key and is_own_wider
-    return ratio if is_own else moderated
+    return ratio if is_own_wider and may_vary_more and row.key != against.key else moderated
 
 
 def _by_design(row: Row, against: Row) -> float:
