@@ -31,7 +31,7 @@ from tollbar.study.keys import MOST_ITEMS
 FILE = JUDGED
 # Hexadecimal digits of a digest: enough to distinguish any two states.
 _DIGITS = 32
-NUMBERS = 5
+NUMBERS = 6
 """Version of the judged numbers. Raise it by hand in every change that gives the same run other numbers or verdicts."""
 # Bytes of a database's first page that SQLite changes when only a look is noted, or a copy is made: its log mode, the
 # change counters of the file and of the schema, and the writer's version. See "The Database Header" in its file format.
