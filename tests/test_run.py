@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -46,7 +47,9 @@ def test_each_study_is_answered_before_a_longer_one_is_measured(tollbar: Tollbar
     (tmp_path / "a-long.toml").write_text(SHORT_STUDY)
     (tmp_path / "b-short.toml").write_text(short)
     done = tollbar("run", tmp_path / "a-long.toml", tmp_path / "b-short.toml", "--no-report")
-    answers = [line for line in done.stderr.splitlines() if line.startswith(("  a-long: ", "  b-short: "))]
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("  a-long: ", "  b-short: "))]
+    # A slow machine also prints how far a study is.
+    answers = [line for line in lines if not re.search(r": (starting|\d+ of \d+ batches)$", line)]
     assert ["b-short", "a-long"] == [line.split(":")[0].strip() for line in answers]
     assert all(" of CPU" in line for line in answers)
     (run,) = runs_in(tmp_path / "runs")

@@ -51,7 +51,6 @@ def run_line(judgement: Judgement) -> str:
         counted(len(studies), "question"),
         quiet_range_words(studies),
         f"a typical ratio is known to {accurate}" if accurate else "",
-        STANDINGS_BY if any(row.standing.is_of_option for study in studies for row in study.rows) else "",
     )
     return " · ".join(filter(None, parts))
 
@@ -76,7 +75,6 @@ def date_words(started: str) -> str:
     return f"{began.day} {MONTHS[began.month - 1]} {began.year}"
 
 
-STANDINGS_BY = "standings: authorities' opinions"
 # The doubt about a first run, and its end.
 FIRST_RUN = "only a second run shows whether another program slowed all of it"
 
