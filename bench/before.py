@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 
 from bench.figures import TOLLBAR, Figure, timed, unmeasured
-from bench.studies import Document, half_width
+from bench.studies import Document, Unmeasured, half_width
 
 EARLIER = "TOLLBAR_BEFORE"
 RUNS = 6
@@ -100,9 +100,6 @@ def quick() -> Iterator[Figure]:
     """Yield half-widths, spreads, misses and false verdicts of the set `quick`."""
     what = "before: `quick`"
     turns = _turns(QUICK, RUNS)
-    if isinstance(turns, str):
-        yield unmeasured(what, turns)
-        return
     yield from _conditions(what, turns)
     yield from _halves(what, turns, HALF_GOALS)
     yield from _spreads(what, turns)
@@ -115,9 +112,6 @@ def neighbour() -> Iterator[Figure]:
     """Yield the same next to a program on the measuring core, half a second on and half a second off."""
     what = "before: `quick` next to a neighbour"
     turns = _turns(QUICK, BESIDE_RUNS, _neighbour)
-    if isinstance(turns, str):
-        yield unmeasured(what, turns)
-        return
     yield from _conditions(what, turns)
     yield from _halves(what, turns, dict.fromkeys(HALF_GOALS, BESIDE_HALF_GOAL))
     yield _false_verdicts(what, turns)
@@ -128,9 +122,6 @@ def precision() -> Iterator[Figure]:
     """Yield the time until the ratios of a question are known to ± 1 %."""
     what = f"before: `tollbar {' '.join(PRECISE[:-2])}`, time"
     turns = _turns(PRECISE, PRECISE_RUNS)
-    if isinstance(turns, str):
-        yield unmeasured(what, turns)
-        return
     yield from _conditions(what, turns)
     new, old = (max(toll.half for one in runs for toll in _own(one)) for runs in (turns.new, turns.old))
     times = f"× {turns.longer:.2f} ({_seconds(turns.new)}, before {_seconds(turns.old)})"
@@ -142,9 +133,6 @@ def web() -> Iterator[Figure]:
     """Yield the half-width of `web-authentication`, twice by each build."""
     what = "before: `web-authentication`"
     turns = _turns(WEB, LONG_RUNS)
-    if isinstance(turns, str):
-        yield unmeasured(what, turns)
-        return
     yield from _conditions(what, turns)
     new, old = (median(toll.half for one in runs for toll in _own(one)) for runs in (turns.new, turns.old))
     yield Figure(
@@ -159,9 +147,6 @@ def sources() -> Iterator[Figure]:
     """Yield the published comparisons that remain open, of the set `sources` once by each build."""
     what = "before: `sources`, claims that *cannot tell*"
     turns = _turns(SOURCES, 1)
-    if isinstance(turns, str):
-        yield unmeasured(what, turns)
-        return
     yield from _conditions("before: `sources`", turns)
     ((new,), (old,)) = ([(_untold(one), len(one.claims)) for one in runs] for runs in (turns.new, turns.old))
     yield Figure(
@@ -174,11 +159,14 @@ def sources() -> Iterator[Figure]:
 
 def _turns(
     command: Sequence[str], runs: int, next_to: Callable[[], AbstractContextManager[None]] = nullcontext
-) -> Turns | str:
-    """Run the command by both builds, the order reversed in every second turn; return why not instead."""
+) -> Turns:
+    """Run the command by both builds, the order reversed in every second turn.
+
+    Raises Unmeasured.
+    """
     earlier = os.environ.get(EARLIER)
     if not earlier or not Path(earlier).exists():
-        return f"{EARLIER} names no `tollbar` of an earlier build"
+        raise Unmeasured(f"{EARLIER} names no `tollbar` of an earlier build")
     said: dict[str, list[Said]] = {TOLLBAR: [], earlier: []}
     with next_to():
         for turn in range(runs):
@@ -189,7 +177,7 @@ def _turns(
                 try:
                     said[build].append(_read(json.loads(done.out), done.wall_s))
                 except ValueError:
-                    return f"`{build} {' '.join(command)}` ended with status {done.status}"
+                    raise Unmeasured(f"`{build} {' '.join(command)}` ended with status {done.status}") from None
     return Turns(said[TOLLBAR], said[earlier])
 
 

@@ -239,7 +239,7 @@ HOSTILE: Mapping[str, tuple[Spoil, str]] = {
     "an upgrade of a long path": (partial(upgraded, new="./" + "x" * 900_000), "not as Tollbar writes it"),
     "roles that are none": (lambda run: said(run, roles=[7]), "not as Tollbar writes it"),
     "a URL of another name": (lambda run: said(run, urls={"https://a/?b=…": "https://c/?b=1"}), "by its name"),
-    "a URL that is none": (lambda run: said(run, urls={"https://a/": [7]}), "not as Tollbar writes it"),
+    "a number for a URL": (lambda run: said(run, urls={"https://a/": [7]}), "not as Tollbar writes it"),
 }  # fmt: skip
 
 READERS: Mapping[str, Sequence[str]] = {

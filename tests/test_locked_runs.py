@@ -110,7 +110,7 @@ def test_other_errors_are_not_repeated(error: sqlite3.Error | None) -> None:
 
 
 def test_a_read_keeps_its_lock(run: Path) -> None:
-    """Later statements never wait, because nobody else can write meanwhile."""
+    """The first statement takes the lock, so later ones do not wait."""
     path = run / "results.sqlite"
     with opened(path) as reading, closing(sqlite3.connect(path, timeout=0)) as other:
         before = reading.execute("select count(*) from event").fetchone()
