@@ -221,3 +221,15 @@ def test_root_s_runs_are_in_no_folder_of_another_user_s(below_tmp: Path, monkeyp
     os.chown(below_tmp, ANOTHER, ANOTHER)
     assert "/tmp" == sandbox.folder_for_all()
     assert below_tmp not in leftovers._folders()
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "a;{}", "a'\"b", "a\nb", "a$b", "a#%b", "a\\b", "\udcff", "é"])
+def test_runs_are_in_no_folder_that_a_server_s_configuration_cannot_name(
+    below_tmp: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (folder := below_tmp / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert "/tmp" == sandbox.folder_for_all()
+    # If there is no other, an answer of the server is better than none.
+    monkeypatch.setattr(leftovers, "USUAL", ())
+    assert str(folder) == sandbox.folder_for_all()

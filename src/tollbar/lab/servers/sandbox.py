@@ -31,6 +31,8 @@ from tollbar.lab.servers.leftovers import PREFIX as PREFIX
 
 # Folder of the standard error of servers and commands.
 LOGS = "logs"
+# Configurations of servers have paths without quotes, and colons and semicolons separate the paths of a list.
+USABLE = re.compile(r"[A-Za-z0-9/._+-]+")
 # The keeper itself tries for ten seconds to remove a directory.
 REMOVED_LIMIT_S = 12.0
 
@@ -225,12 +227,21 @@ def first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes | None
 
 
 def folder_for_all() -> str:
-    """Return the folder for temporary files; for root one that others can enter but not replace."""
+    """Return the folder for temporary files, if servers can use its name, else a usual one.
+
+    For root it is one that others can enter but not replace.
+    """
     candidates = [Path(leftovers.temporary_folder()), *map(Path, leftovers.USUAL)]
+    candidates = [one for one in candidates if _is_usable(one)] or candidates
     if os.geteuid() == 0:
         candidates = [one for one in candidates if not is_replaceable(one)] or candidates
         candidates = [one for one in candidates if others_can_pass(one)] or candidates
     return str(candidates[0])
+
+
+def _is_usable(folder: Path) -> bool:
+    """Return whether servers can have paths in this folder, for example in a configuration or a list of libraries."""
+    return USABLE.fullmatch(str(folder)) is not None and os.access(folder, os.W_OK | os.X_OK)
 
 
 def others_can_pass(folder: Path) -> bool:
