@@ -86,3 +86,21 @@ def test_a_search_path_from_a_folder_that_is_gone_is_passed_over(
     (place / "gone").rmdir()
     monkeypatch.setenv("TOLLBAR_PATH", "own")
     assert (0, "") == (cli._status_of(["plan", str(place / "right.toml")]), capsys.readouterr().err)
+
+
+INVENTORY = '{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": []}'
+WRITING: Mapping[str, Sequence[str]] = {
+    "new": ["new", "digest", "--output", "{}.toml"],
+    "price": ["price", "--for", "0s", "bom.json", "--output", "{}.html"],
+}
+
+
+@pytest.mark.parametrize("command", WRITING)
+@pytest.mark.parametrize("name", ["a\nwarning: forged", "a\u2028b", "a b"])
+def test_a_written_file_is_named_in_one_line(
+    command: str, name: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "bom.json").write_text(INVENTORY)
+    assert 0 == cli._status_of([word.format(name) for word in WRITING[command]])
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("  study ", "  page "))]
+    assert f" {' '.join(name.split())}." in line

@@ -30,7 +30,7 @@ from tollbar.cli.layouts import (
 from tollbar.cli.options import full_paths, read_precision
 from tollbar.cli.output import show, status_of
 from tollbar.core import units
-from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.errors import ExitStatus, TollbarError, one_line
 from tollbar.core.files import write_named
 from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.words import enumeration
@@ -166,7 +166,7 @@ def ask(
             # The number of measured blocks, because an operation's time was unknown before its proof.
             keep(results.about(store.directory)["studies"][study.ASKED]["blocks"])
     if save is not None:
-        terminal.say(f"  study      {save}")
+        terminal.say(f"  study      {one_line(str(save))}")
     if layout == "markdown":
         terminal.show_markdown(judged)
     elif layout == "json":

@@ -27,7 +27,7 @@ from tollbar.cli.layouts import (
 )
 from tollbar.cli.runs import judged_run
 from tollbar.core import machine
-from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.errors import ExitStatus, TollbarError, one_line
 from tollbar.core.files import is_file
 from tollbar.decide import compare as comparing
 from tollbar.decide.compare.words import gather_answer, gather_page
@@ -148,12 +148,12 @@ def _by_machine(
     show_answer(answer, lambda: _document(gathered), Layout(format=layout))
     if output is not None:
         html.write_page(gather_page(gathered, shlex.join(command_line()), output), output)
-        terminal.say(f"  page       {output}")
+        terminal.say(f"  page       {one_line(str(output))}")
     if parquet is not None:
         from tollbar.decide.compare.document import toll_rows
 
         results.write(lambda: toll_rows(gathered), "parquet", parquet)
-        terminal.say(f"  rows       {parquet}")
+        terminal.say(f"  rows       {one_line(str(parquet))}")
     is_whole = not gathered.unusable and not any(run.refused for run in gathered.runs)
     return ExitStatus.DONE if is_whole and gathered.rows else ExitStatus.SOME_FAILED
 

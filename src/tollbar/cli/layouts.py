@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel
 
 from tollbar.core import units
-from tollbar.core.errors import TollbarError, masked
+from tollbar.core.errors import TollbarError, masked, one_line
 from tollbar.report import terminal
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Lay
         from tollbar.report import html
 
         html.write_page(page_of(answer, command_line()), layout.page)
-        terminal.say(f"  page       {layout.page}")
+        terminal.say(f"  page       {one_line(str(layout.page))}")
 
 
 def command_line() -> tuple[str, ...]:

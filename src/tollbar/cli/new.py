@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from tollbar import study
 from tollbar.cli.layouts import write_anew
-from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.errors import ExitStatus, TollbarError, one_line
 from tollbar.core.files import pasted
 from tollbar.report import terminal
 from tollbar.study.recorded import scenario_of
@@ -55,7 +55,10 @@ def new(
     else:
         write_anew(to, text)
         if found is None:
-            terminal.say(f"  study      {to}; `tollbar plan {to}` shows what it would do")
+            terminal.say(
+                f"  study      {one_line(str(to))}; `tollbar plan {one_line(pasted(to))}` shows what it would do"
+            )
         else:
-            terminal.say(f"  scenario   {to}; `tollbar run --url URL --scenario {pasted(to)}` performs it")
+            words = f"`tollbar run --url URL --scenario {one_line(pasted(to))}`"
+            terminal.say(f"  scenario   {one_line(str(to))}; {words} performs it")
     return ExitStatus.DONE
