@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from tollbar.core import output as outputs
 from tollbar.core.errors import ExitStatus, TollbarError, interrupts_kept, one_line, unknown
+from tollbar.core.output import Output
 
 # By module and function, not imported: a command's own imports are paid for by those who call it. The line is the
 # first of the function's docstring.
@@ -129,6 +131,7 @@ def _interrupt(ended: list[int], number: int) -> NoReturn:
     if number == signal.SIGTERM:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     ended.append(number)
+    outputs.end()
     raise KeyboardInterrupt
 
 
@@ -215,22 +218,18 @@ def _is_limited() -> bool:
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
-class _Output(io.FileIO):
+class _Stream(Output):
     """Output stream that never stops a command by a write error; the fault is reported at the end."""
 
-    fault: OSError | None = None
-    """Reason why nothing is written any more."""
-
     def write(self, content: Any) -> int:
-        if self.fault is None:
-            try:
-                return super().write(content) or 0
-            except OSError as error:
-                self.fault = error
+        try:
+            return super().write(content)
+        except OSError as error:
+            self.fault = error
         return len(content)
 
 
-def _opened() -> _Output | None:
+def _opened() -> _Stream | None:
     """Return standard output's file; both streams survive a reader who leaves, and a full disk.
 
     None if it is a test's, and not a file. Raises TollbarError where it is closed.
@@ -250,8 +249,8 @@ def _opened() -> _Output | None:
     return output
 
 
-def _over(stream: Any) -> tuple[io.TextIOWrapper, _Output]:
-    output = _Output(stream.fileno(), "w", closefd=False)
+def _over(stream: Any) -> tuple[io.TextIOWrapper, _Stream]:
+    output = _Stream(stream.fileno(), "w", closefd=False)
     text = io.TextIOWrapper(
         io.BufferedWriter(output),
         encoding=stream.encoding,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import select
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from tollbar.core.errors import TollbarError
+from tollbar.core.output import Output
 
 MOST_WRITTEN_BYTES = 1024 * 1024
 """Size limit of a file that a person writes, such as a study: 20 times the largest shipped one, read in 2 s."""
@@ -233,19 +235,21 @@ def write_named(path: Path, text: str) -> None:
     wait for ever.
     """
     if path.exists() and not path.is_file():
-        handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
-        os.set_blocking(handle, True)
-        with os.fdopen(handle, "w", encoding="utf-8") as device:
-            device.write(text)
+        with io.BufferedWriter(_opened(path, os.O_WRONLY)) as device:
+            device.write(text.encode())
     else:
         write_atomically(path, text)
 
 
-def open_at_once(path: str, flags: int) -> int:
-    """Open a user's file, as the `opener` of `open`. Raises OSError for a pipe without a reader."""
-    handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
+def open_to_write(path: Path) -> IO[bytes]:
+    """Open a user's file, pipe or device for new content. Raises OSError, also for a pipe without a reader."""
+    return io.BufferedWriter(_opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+
+
+def _opened(path: Path, flags: int) -> Output:
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o666)
     os.set_blocking(handle, True)
-    return handle
+    return Output(handle, "w")
 
 
 def write(path: Path, content: bytes, mode: int, owner: int | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, TextIO
 
 from tollbar.core import units
 from tollbar.core.errors import MOST_LETTERS, TollbarError, cut, one_line, printable
-from tollbar.core.files import open_at_once
+from tollbar.core.files import open_to_write
 from tollbar.core.markdown import escaped
 from tollbar.core.records import Chunk, Chunks, LoadRecord, Trial
 from tollbar.results.run import Row, Run
@@ -55,7 +56,7 @@ def write(rows: Rows, form: str, to: Path | None, telling: Rows | None = None) -
         write_as(rows, sys.stdout, telling)
         return
     try:
-        with open(to, "w", encoding="utf-8", newline="", opener=open_at_once) as out:
+        with io.TextIOWrapper(open_to_write(to), encoding="utf-8", newline="") as out:
             write_as(rows, out, telling)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
@@ -130,7 +131,7 @@ def _parquet(rows: Rows, to: Path | None, telling: Rows) -> None:
         for name, values in columns.items():
             values.append(row.get(name))
     try:
-        with open(to, "wb", opener=open_at_once) as out:
+        with open_to_write(to) as out:
             pyarrow.parquet.write_table(pyarrow.table(columns), out)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error

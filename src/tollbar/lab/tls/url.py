@@ -13,7 +13,7 @@ from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from tollbar.catalog.servers.remote import Remote, accounted
-from tollbar.core import wire
+from tollbar.core import hosts, wire
 from tollbar.core.errors import TollbarError, masked_url
 from tollbar.core.files import read_bytes
 from tollbar.core.records import Outcome
@@ -240,7 +240,7 @@ def addresses_of(url: str) -> tuple[str, ...]:
     parts = _parts(url)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        looked_up = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        looked_up = hosts.addresses(host, port)
     except (OSError, UnicodeError) as error:
         # A label of the name that is empty or longer than 63 letters raises UnicodeError.
         # `http://anna:1/secret@localhost/` is the path of a host `anna`, and rather a password with `/`.
