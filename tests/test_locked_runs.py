@@ -93,6 +93,14 @@ def test_a_lock_that_is_kept_is_an_error(run: Path, monkeypatch: pytest.MonkeyPa
         store.resume()
 
 
+def test_a_locked_run_is_neither_copied_nor_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of files that another process is changing may be of two moments."""
+    monkeypatch.setattr(database, "LOCK_LIMIT_S", 0.0)
+    monkeypatch.setattr(shutil, "copyfile", None)
+    with _locked(run), pytest.raises(TollbarError, match="the results cannot be read: database is locked"):
+        results.read(run)
+
+
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("Could not decode to UTF-8"), None])
 def test_other_errors_are_not_repeated(error: sqlite3.Error | None) -> None:
     tries = []

@@ -90,11 +90,15 @@ def locking(statements: Callable[[], Result]) -> Result:
         try:
             return statements()
         except sqlite3.OperationalError as error:
-            # The lowest byte is the kind of an error. An error of the module itself has no code.
-            kind = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-            if kind != sqlite3.SQLITE_BUSY or time.monotonic() > ends_s:
+            if not _is_locked(error) or time.monotonic() > ends_s:
                 raise
         time.sleep(_PERIOD_S)
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    """Return whether another process has the lock."""
+    # The lowest byte is the kind of an error. An error of the module itself has no code.
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 @contextlib.contextmanager
@@ -110,8 +114,9 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         database = reading.watch(stack.enter_context(contextlib.closing(connect(path, "ro"))))
         try:
             locking(lambda: _begin(database))
-        except sqlite3.OperationalError:
-            if reading.is_over:
+        except sqlite3.OperationalError as error:
+            # A copy of a database that another process is changing may be of two moments.
+            if reading.is_over or _is_locked(error):
                 raise
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tollbar-results-")))
             for one in _files(path):
