@@ -144,6 +144,18 @@ def test_a_silent_name_server_is_one_line(silent: threading.Event, monkeypatch: 
         url.addresses_of("http://silent.test/")
 
 
+def test_a_cluster_is_looked_up_within_the_limit(silent: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_ray = pytest.importorskip("tollbar.cluster.on_ray")
+    monkeypatch.setattr(hosts, "LIMIT_S", 0.01)
+    with pytest.raises(TollbarError, match="no cluster answers at this address: no name server answered"):
+        on_ray._check_reached("silent.test:6379", "--cluster ray:silent.test:6379")
+
+
+def test_a_number_that_is_no_port_is_the_error_of_the_caller() -> None:
+    with pytest.raises(OverflowError):
+        hosts.addresses("127.0.0.1", 1 << 70)
+
+
 def test_an_error_of_a_look_up_is_that_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")

@@ -22,6 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tollbar.cluster import node as node_module
 from tollbar.cluster.cluster import ClusterNode, Lost, Said
+from tollbar.core import hosts
 from tollbar.core.errors import TollbarError
 
 # Ray itself waits for ever for an address where nothing listens.
@@ -177,6 +178,7 @@ def _check_reached(address: str, where: str) -> None:
             hint="for example `--cluster ray:10.1.2.3:6379`",
         )
     try:
+        hosts.addresses(found[1], int(found[2]))
         socket.create_connection((found[1], int(found[2])), REACHED_LIMIT_S).close()
     # An invalid host name raises UnicodeError.
     except (OSError, OverflowError, UnicodeError) as error:

@@ -12,7 +12,7 @@ LIMIT_S = 10.0
 
 
 def addresses(host: str, port: int) -> list[tuple[Any, ...]]:
-    """Return the result of `socket.getaddrinfo` for a stream. Raises OSError and UnicodeError.
+    """Return the result of `socket.getaddrinfo` for a stream. Raises the same errors, and TimeoutError.
 
     A thread looks the name up, because the system's function ends for no signal: with silent name servers, Ctrl-C had
     no effect for a minute.
@@ -22,7 +22,7 @@ def addresses(host: str, port: int) -> list[tuple[Any, ...]]:
     def look_up() -> None:
         try:
             answer.put([*socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
-        except (OSError, UnicodeError) as error:
+        except Exception as error:  # whichever it is, the caller gets it
             answer.put(error)
 
     threading.Thread(target=look_up, daemon=True).start()
