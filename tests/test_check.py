@@ -178,6 +178,24 @@ def test_standings_are_accepted(tollbar: Tollbar, folder: Path) -> None:
     assert (1, True) == (again.returncode, "Nothing: the file is up to date." in again.stdout)
 
 
+def test_nothing_is_accepted_through_a_link(tollbar: Tollbar, folder: Path) -> None:
+    """A link in someone else's project may name a file outside it."""
+    own = folder / "own.toml"
+    (folder / "tollbar.toml").rename(own)
+    (folder / "tollbar.toml").symlink_to(own)
+    before = own.read_bytes()
+    for words in (["policy"], []):
+        done = tollbar("check", *words, "--accept")
+        assert (2, "") == (done.returncode, done.stdout)
+        assert "tollbar.toml: is a symbolic link" in done.stderr
+        assert f"`tollbar check --accept {own}`" in " ".join(done.stderr.split())
+    assert before == own.read_bytes()
+    # Read, the link is the file.
+    assert 1 == tollbar("check", "policy").returncode
+    tollbar("check", "policy", "--accept", str(own))
+    assert before != own.read_bytes()
+
+
 NOTHING = {
     "nothing at all": ("", (), "has nothing to check; it needs a table `[uses.NAME]` or `[budget.NAME]`"),
     "no uses": (

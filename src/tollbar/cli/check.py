@@ -17,7 +17,7 @@ from tollbar.catalog.policies import CostBudget, Processor, Project
 from tollbar.cli.layouts import DEFAULT_LAYOUT, Date, For, Layout, RunsFolder, command_line, read_seconds, show_answer
 from tollbar.core import machine
 from tollbar.core.errors import ExitStatus, TollbarError, nearest
-from tollbar.core.files import is_file, is_folder, read_bytes, write
+from tollbar.core.files import full_path, is_file, is_folder, pasted, read_bytes, write
 from tollbar.decide.check.checked import BudgetVerdict, Check, CheckedBudget, processor_of
 from tollbar.decide.check.words import answer
 
@@ -64,6 +64,8 @@ def check(
     part, path = _asked(words)
     within_s, today = read_seconds("--for", DEFAULT_FOR if for_ is None else for_), date.today()
     found = Check(path, today if on is None else policies.day(on), is_accepted=accept)
+    if accept:
+        _refuse_link(path)
     before = _content(path)
     project = policies.read_project(path)
     _refuse_nothing(project, part)
@@ -137,6 +139,20 @@ def _content(path: Path) -> str:
         raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
 
 
+def _refuse_link(path: Path) -> None:
+    """Raise TollbarError for a symbolic link, before anything is measured.
+
+    A link in someone else's project may name a file outside it. A user with a link of their own can name its target.
+    """
+    if path.is_symlink():
+        target = pasted(full_path(path))
+        raise TollbarError(
+            "is a symbolic link; `--accept` writes only to the file itself",
+            where=str(path),
+            hint=f"name the file, if you want to change it: `tollbar check --accept {target}`",
+        )
+
+
 def _refuse_nothing(project: Project, part: str | None) -> None:
     """Raise TollbarError if the project has nothing to check in this part."""
     there = {POLICY: project.uses, TOLLS: project.budgets}
@@ -190,7 +206,6 @@ def _write(path: Path, before: str, after: str) -> None:
             hint="repeat `tollbar check --accept`",
         )
     try:
-        # A link stays one.
-        write(path.resolve(), after.encode(), stat.S_IMODE(path.stat().st_mode))
+        write(path, after.encode(), stat.S_IMODE(path.stat().st_mode))
     except OSError as error:
         raise TollbarError(f"cannot be written: {error.strerror}", where=str(path)) from error
