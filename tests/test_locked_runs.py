@@ -7,7 +7,7 @@ import shutil
 import signal
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from bench.fleet import run_of
 
 from gather_lab import cost
 from tollbar import results
+from tollbar.cluster import node
 from tollbar.core import machine
 from tollbar.core.errors import TollbarError
 from tollbar.results import database
@@ -42,7 +43,8 @@ def _locked(run: Path, how: str = "begin exclusive") -> Iterator[sqlite3.Connect
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a lock without end, and press Ctrl-C during the first wait."""
-    monkeypatch.setattr(database, "LOCK_LIMIT_S", 86_400.0)
+    for module in (database, node):
+        monkeypatch.setattr(module, "LOCK_LIMIT_S", 86_400.0)
 
     def press(_: float) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -64,8 +66,28 @@ def test_ctrl_c_ends_the_wait_of_a_writer(run: Path) -> None:
         assert not store.database.in_transaction
 
 
-def test_sqlite_itself_waits_for_less_than_a_second(run: Path) -> None:
-    with closing(database.connect(run / "results.sqlite", "rw")) as connection:
+@pytest.mark.usefixtures("interrupted")
+@pytest.mark.parametrize("read", [node._copy, lambda path: node._count(path, "trial")], ids=["copy", "count"])
+def test_ctrl_c_ends_the_wait_of_a_node(run: Path, read: Callable[[Path], object]) -> None:
+    with _locked(run), pytest.raises(KeyboardInterrupt):
+        read(run / "results.sqlite")
+
+
+def test_a_node_waits_no_longer_than_the_limit(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = run / "results.sqlite"
+    before = path.read_bytes()
+    assert before[100:] == node._copy(path)[100:]
+    monkeypatch.setattr(node, "LOCK_LIMIT_S", 0.0)
+    with _locked(run):
+        assert 0 == node._count(path, "trial")
+        with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+            node._copy(path)
+    assert node._count(path, "trial") > 0
+
+
+@pytest.mark.parametrize("open_", [lambda path: database.connect(path, "rw"), node._opened], ids=["here", "node"])
+def test_sqlite_itself_waits_for_less_than_a_second(run: Path, open_: Callable[[Path], sqlite3.Connection]) -> None:
+    with closing(open_(run / "results.sqlite")) as connection:
         (longest_ms,) = connection.execute("pragma busy_timeout").fetchone()
     assert 0 < longest_ms < 500
 

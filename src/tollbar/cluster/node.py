@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from importlib import metadata
@@ -30,6 +31,8 @@ KEPT_LOG_BYTES = 4000
 STOP_LIMIT_S = 15.0
 # More than a kernel is built for (x86: 8,192).
 MOST_CORES = 8192
+# Longest wait for the lock of another process, and the time between two attempts to get it.
+LOCK_LIMIT_S, LOCK_POLL_S = 5.0, 0.1
 _BATCHES = re.compile(r"^  measure    (\d+) batches", re.MULTILINE)
 
 
@@ -171,13 +174,33 @@ def digest(content: bytes | bytearray) -> str:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Open a database for reading; characters such as `#`, `?` and `%` mean something in a URI."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    """Open a database for a read that keeps its lock until it is closed. Raises sqlite3.Error.
+
+    Ctrl-C ends the wait for the lock. Python handles no signal while SQLite itself waits.
+    """
+    # Characters such as `#`, `?` and `%` mean something in a URI.
+    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=LOCK_POLL_S)
+    ends_s = time.monotonic() + LOCK_LIMIT_S
+    try:
+        database.execute("begin")
+        while True:
+            try:
+                database.execute("select 1 from sqlite_master").fetchone()
+                return database
+            except sqlite3.OperationalError as error:
+                code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+                if code & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > ends_s:
+                    raise
+            time.sleep(LOCK_POLL_S)
+    except BaseException:
+        database.close()
+        raise
 
 
 def _copy(path: Path) -> bytes:
     """Return the results at one moment, as a database without a separate log."""
     with closing(_opened(path)) as here, closing(sqlite3.connect(":memory:")) as to:
+        # The lock is held by now. A copy that waits for one never ends.
         here.backup(to)
         content = bytearray(to.serialize())
     # These bytes turn off the write-ahead log. See "File format version numbers" of SQLite's format.
