@@ -13,6 +13,7 @@ from tollbar.lab.servers import scenario as values
 from tollbar.lab.servers.scenario import HIDDEN, exchange_of
 from tollbar.lab.tls.url import text_of_scenario
 from tollbar.study import Study, plan
+from tollbar.study.scenario import WireValue
 from tollbar.study.scenario_file import read_scenario
 
 SHOP = """
@@ -208,6 +209,32 @@ def test_a_wrong_csv_file_is_one_line_without_its_secrets(
     assert str(file) in str(caught.value)
     for text in (str(caught.value), caught.value.hint or ""):
         assert SECRET.split(",")[0] not in text
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "said"),
+    [
+        ("MOST_ROWS", 5, "has more than 5 rows with the other CSV files"),
+        ("MOST_CSV_BYTES", 2 * len(USERS.encode()), "with the other CSV files of the scenario; 0 MiB is their limit"),
+    ],
+)
+def test_all_csv_files_have_the_limits_of_one(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, said: str
+) -> None:
+    """A hundred files of 8 MiB took 40 s and 1 GB."""
+    scenario = read_scenario(shop).scenario
+    users = str(shop.with_name("users.csv"))
+    others = {}
+    for number in range(3):
+        others[f"other{number}"] = WireValue(csv=f"{users}.{number}", column="name")
+        Path(f"{users}.{number}").write_text(USERS)
+    many = scenario.model_copy(update={"values": {**scenario.values, **others}})
+    assert exchange_of(many)["sources"]
+    monkeypatch.setattr(values, limit, most)
+    assert exchange_of(scenario)["sources"]
+    with pytest.raises(TollbarError, match=said) as caught:
+        exchange_of(many)
+    assert f"{users}.1" == caught.value.where
 
 
 def test_values_of_users_fit_into_a_task(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,15 @@ from tollbar.study.scenario import WireScenario, WireStep, WireValue
 
 # The load client reads a task of at most 16 MiB.
 MOST_CSV_BYTES = 8 * 1024 * 1024
+"""Limit of all CSV files of a scenario together, which may be a stranger's: a hundred of this size took 40 s."""
 MOST_ROWS = 100_000
+"""Limit of the rows of all CSV files together."""
 MOST_COLUMNS = 1000
 # Several names may have the same column, and each has its own copy in the task.
 MOST_LETTERS = 12 * 1024 * 1024
 MOST_SECRET_BYTES = 64 * 1024
 HIDDEN = "(not shown)"
+_FEWER = "use fewer rows, or one file for several values"
 
 
 def exchange_of(scenario: WireScenario, through: str | None = None, *, is_shown: bool = False) -> dict[str, Any]:
@@ -67,7 +70,7 @@ def _sources(scenario: WireScenario, is_shown: bool) -> tuple[list[dict[str, Any
     sources: list[dict[str, Any]] = []
     values: dict[str, tuple[int, int]] = {}
     columns: dict[str, list[str]] = {}
-    letters = 0
+    letters = csv_rows = csv_bytes = 0
     for name, value in scenario.values.items():
         if value.csv is not None:
             columns.setdefault(value.csv, []).append(name)
@@ -77,7 +80,16 @@ def _sources(scenario: WireScenario, is_shown: bool) -> tuple[list[dict[str, Any
     for file, names in columns.items():
         values |= {name: (len(sources), place) for place, name in enumerate(names)}
         wanted = [str(scenario.values[name].column) for name in names]
-        rows = [[HIDDEN] * len(wanted)] if is_shown else _rows(Path(file), wanted)
+        rows = [[HIDDEN] * len(wanted)]
+        if not is_shown:
+            text = read_text(Path(file), MOST_CSV_BYTES)
+            csv_bytes += len(text.encode())
+            if csv_bytes > MOST_CSV_BYTES:
+                most = f"{MOST_CSV_BYTES // 1024**2} MiB"
+                what = f"is larger than {most} with the other CSV files of the scenario; {most} is their limit"
+                raise TollbarError(what, where=file, hint=_FEWER)
+            rows = _rows(text, file, wanted, MOST_ROWS - csv_rows)
+            csv_rows += len(rows)
         letters += sum(len(text) for row in rows for text in row)
         if letters > MOST_LETTERS:
             hint = "use fewer rows, or fewer values of them"
@@ -110,20 +122,20 @@ def _secret(name: str, value: WireValue) -> str:
     return text
 
 
-def _rows(path: Path, wanted: Sequence[str]) -> list[list[str]]:
-    """Return these columns of all rows of a CSV file, whose first line names them."""
+def _rows(text: str, where: str, wanted: Sequence[str], most: int) -> list[list[str]]:
+    """Return these columns of all rows of a CSV file, at most this number, whose first line names them."""
     # Only line feeds end a line: `splitlines` would also cut a password at U+2028.
-    lines = csv.reader(io.StringIO(read_text(path, MOST_CSV_BYTES), newline=""), strict=True)
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(lines, [])
         if len(header) > MOST_COLUMNS:
-            raise TollbarError(f"has {len(header):,} columns; the limit is {MOST_COLUMNS:,}", where=str(path))
+            raise TollbarError(f"has {len(header):,} columns; the limit is {MOST_COLUMNS:,}", where=where)
         places = []
         for column in wanted:
             if column not in header:
                 # Without its first line, the file begins with an account: no name of it is printed.
                 what = f"has no column `{column}`; the first line must name the columns"
-                raise TollbarError(what, where=str(path))
+                raise TollbarError(what, where=where)
             places.append(header.index(column))
         rows = []
         for row in lines:
@@ -132,12 +144,13 @@ def _rows(path: Path, wanted: Sequence[str]) -> list[list[str]]:
             if len(row) != len(header):
                 # The line may hold a password, and is not printed.
                 what = f"line {lines.line_num} has {len(row)} fields; the first line has {len(header)}"
-                raise TollbarError(what, where=str(path))
+                raise TollbarError(what, where=where)
             rows.append([row[place] for place in places])
-            if len(rows) > MOST_ROWS:
-                raise TollbarError(f"has more than {MOST_ROWS:,} rows, the limit", where=str(path))
+            if len(rows) > most:
+                what = f"has more than {MOST_ROWS:,} rows with the other CSV files of the scenario, the limit"
+                raise TollbarError(what, where=where, hint=_FEWER)
     except csv.Error as error:
-        raise TollbarError(f"line {lines.line_num} is not CSV: {error}", where=str(path)) from error
+        raise TollbarError(f"line {lines.line_num} is not CSV: {error}", where=where) from error
     if not rows:
-        raise TollbarError("has no rows below its first line, which names the columns", where=str(path))
+        raise TollbarError("has no rows below its first line, which names the columns", where=where)
     return rows
