@@ -1,12 +1,13 @@
 """Requests and answers of an HTTP archive (HAR), which browsers write.
 
-The file is untrusted data. msgspec skips all that is not read here, and texts of requests and answers are decoded only
-when a step needs them: most of such a file is pages and images.
+The file is untrusted data. msgspec skips all that is not read here. A text is decoded only when a step needs it, and
+only its beginning: most of such a file is pages and images, and one wide letter makes four bytes of each letter.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,22 +33,40 @@ MOST_ENTRIES = 50_000
 _ESCAPED_LETTERS = (b"\\u006", b"\\u007")
 
 _NO_TEXT = Raw(b'""')
+_MOST_OF_RAW = 12 * MOST_LETTERS
+"""Bytes of the longest text that is read: a letter has at most two escapes of six bytes."""
+# Whole letters and escapes, without the second half of a letter.
+_LETTERS = re.compile(
+    rb"""(?:[^\\]++|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u(?![dD][89a-fA-F])....|\\[^u])*+""", re.DOTALL
+)
 
 
 class Pair(Struct, gc=False):
     """Header or field of a form."""
 
-    name: str
-    value: str = ""
+    raw_name: Raw = msgspec.field(name="name")
+    raw_value: Raw = msgspec.field(default=_NO_TEXT, name="value")
+
+    @property
+    def name(self) -> str:
+        return _decoded(self.raw_name)
+
+    @property
+    def value(self) -> str:
+        return _decoded(self.raw_value)
 
 
 Pairs = Annotated[list[Pair], Meta(max_length=MOST_PAIRS)]
 
 
-class PostData(Struct, rename="camel"):
-    mime_type: str | None = None
+class PostData(Struct):
+    raw_mime_type: Raw = msgspec.field(default=_NO_TEXT, name="mimeType")
     text: Raw = _NO_TEXT
     params: Pairs | None = None
+
+    @property
+    def mime_type(self) -> str:
+        return _decoded(self.raw_mime_type)
 
     @property
     def body(self) -> str:
@@ -55,23 +74,35 @@ class PostData(Struct, rename="camel"):
         return _decoded(self.text)
 
 
-class Request(Struct, rename="camel"):
-    method: str
-    url: str
+class Request(Struct):
+    raw_method: Raw = msgspec.field(name="method")
+    raw_url: Raw = msgspec.field(name="url")
     headers: Pairs = []
-    post_data: PostData | None = None
+    post_data: PostData | None = msgspec.field(default=None, name="postData")
+
+    @property
+    def method(self) -> str:
+        return _decoded(self.raw_method)
+
+    @property
+    def url(self) -> str:
+        return _decoded(self.raw_url)
 
 
-class Content(Struct, rename="camel"):
-    mime_type: str | None = None
+class Content(Struct):
+    raw_mime_type: Raw = msgspec.field(default=_NO_TEXT, name="mimeType")
     text: Raw = _NO_TEXT
-    encoding: str | None = None
+    encoding: Raw = _NO_TEXT
+
+    @property
+    def mime_type(self) -> str:
+        return _decoded(self.raw_mime_type)
 
     @property
     def body(self) -> str:
         """Beginning of the text; empty if the recording does not have it."""
         text = _decoded(self.text)
-        if self.encoding != "base64":
+        if _decoded(self.encoding) != "base64":
             return text
         try:
             return b64decode(text[: len(text) // 4 * 4]).decode("utf-8", "replace")
@@ -122,7 +153,18 @@ def read(path: Path) -> Sequence[Entry]:
 
 def _decoded(text: Raw) -> str:
     """Return the beginning of a JSON text; empty for any other value."""
+    whole = memoryview(text)
     try:
-        return msgspec.json.decode(text, type=str)[:MOST_LETTERS]
+        return msgspec.json.decode(whole if len(whole) <= _MOST_OF_RAW else _cut(whole), type=str)[:MOST_LETTERS]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
+
+
+def _cut(text: memoryview) -> bytes:
+    """Return the beginning of a long JSON text as a JSON text."""
+    found = _LETTERS.match(text[:_MOST_OF_RAW])
+    beginning = found[0] if found else b""
+    # The last letter may be cut: up to three bytes after its first.
+    for _ in range(3):
+        beginning = beginning[:-1] if beginning[-1:] and beginning[-1] & 0xC0 == 0x80 else beginning
+    return (beginning[:-1] if beginning[-1:] >= b"\xc0" else beginning) + b'"'

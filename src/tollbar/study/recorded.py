@@ -109,7 +109,7 @@ def _of_one_site(found: Sequence[har.Entry], left_out: Counter[str]) -> tuple[st
 
 
 def _is_page(entry: har.Entry) -> bool:
-    return entry.response.status == 200 and "html" in (entry.response.content.mime_type or "").lower()
+    return entry.response.status == 200 and "html" in entry.response.content.mime_type.lower()
 
 
 def _requests(entries: Sequence[har.Entry]) -> tuple[Sequence[RecordedRequest], Mapping[str, Origin]]:

@@ -19,6 +19,10 @@ MOST_LEAVES = 1000
 """Limit of the values of an answer in which a later secret is looked for."""
 MOST_JSON = 100_000
 MOST_DEPTH = 64
+MOST_OF_FIELDS = 200_000
+"""Limit of the letters of all input fields of a page: those of a recording of 64 MiB took 13 s."""
+MOST_POINTER = 1000
+"""Limit of the letters of a value's place in a JSON answer: each value has its own, with all keys around it."""
 MOST_OF_BODY = 64 * 1024
 """Limit of a form in letters; a JSON body is one text of a scenario."""
 LEAST_BROUGHT = 4
@@ -28,11 +32,14 @@ _SENT = ("accept", "accept-language", "origin", "x-requested-with")
 _NOT_SENT = ("cookie", "host", "connection", "content-length", "transfer-encoding")
 _STATIC = re.compile(r"(image|font|audio|video)/|text/css|\w+/(x-)?javascript|application/wasm", re.IGNORECASE)
 _STATIC_PATH = re.compile(r"\.(css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|mp4)$", re.IGNORECASE)
+_LONGEST_ENDING = len(".woff2")
 _USER = re.compile(r"user|login|name|e-?mail|account", re.IGNORECASE)
 _PASSWORD = re.compile(r"passw|pwd", re.IGNORECASE)
 # A search for the whole form of a JWT takes a time that grows with the square of a text such as `eyJeyJ…`.
 _JWT_PART = re.compile(r"([\w-]++)(\.(?=[\w-]++\.))?")
 _JWT_BEGIN, _LEAST_AFTER_BEGIN = "eyJ", 8
+# Python normalizes other letters of a host, which takes a time that grows with the square of their number.
+_SITE = re.compile(r"https?://[!-.0->@-~]+", re.IGNORECASE)
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:\d{1,5})?|\[[0-9A-Fa-f:.]+\](:\d{1,5})?")
 _PARTS = re.compile(r"[\[\].:]+")
 _NOT_SENDABLE = re.compile(r"[^!-~]+")
@@ -125,6 +132,8 @@ def _has_jwt(text: str) -> bool:
 
 def place_of(url: str) -> tuple[str, str, str] | None:
     """Return the site, the path and the query of a URL, without a user and a password; None for one of no site."""
+    if not (site := _SITE.match(url)) or url[site.end() : site.end() + 1] not in ("", "/", "?", "#"):
+        return None
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2].lower()
@@ -143,7 +152,7 @@ def _sendable(text: str) -> str:
 
 
 def is_static(entry: Entry, path: str) -> bool:
-    is_file = _STATIC.match(entry.response.content.mime_type or "") or _STATIC_PATH.search(path)
+    is_file = _STATIC.match(entry.response.content.mime_type) or _STATIC_PATH.search(path[-_LONGEST_ENDING:])
     return bool(is_file) and entry.request.method.upper() in ("GET", "HEAD")
 
 
@@ -194,7 +203,8 @@ def _take_header(request: RecordedRequest, header: Pair, cookies: Set[str]) -> N
 def _take_authorization(request: RecordedRequest, name: str, value: str) -> None:
     scheme, _, secret = value.partition(" ")
     match scheme.lower():
-        case "basic":
+        # A longer one is no name with a password, and would be kept three times.
+        case "basic" if len(secret) <= MOST_OF_TEXT:
             try:
                 user, _, password = b64decode(secret).decode("utf-8", "replace").partition(":")
             except ValueError:
@@ -215,7 +225,7 @@ def _take_authorization(request: RecordedRequest, name: str, value: str) -> None
 def _take_body(request: RecordedRequest, entry: Entry, passwords: Set[str]) -> None:
     data = entry.request.post_data
     assert data is not None
-    kind = (data.mime_type or "").partition(";")[0].strip().lower()
+    kind = data.mime_type.partition(";")[0].strip().lower()
     body = data.body
     is_form = kind == "application/x-www-form-urlencoded"
     if is_form and len(body) <= MOST_OF_BODY and body.count("&") <= MOST_PAIRS:
@@ -295,7 +305,7 @@ def answer_of(entry: Entry, place: int) -> RecordedAnswer:
                 found.append((value, name, {"cookie": name}, True))
         elif SECRET.search(header.name):
             found.append((header.value.strip(), header.name, {"header": header.name}, True))
-    kind = (entry.response.content.mime_type or "").lower()
+    kind = entry.response.content.mime_type.lower()
     passwords = set()
     if "html" in kind:
         for name, value, type_ in _inputs(entry.response.content.body):
@@ -315,7 +325,11 @@ def answer_of(entry: Entry, place: int) -> RecordedAnswer:
 
 def _inputs(page: str) -> Iterator[tuple[str, str, str]]:
     """Yield name, value and type of the input fields of a page."""
+    letters = 0
     for _, found in zip(range(MOST_LEAVES), _INPUT.finditer(page), strict=False):
+        letters += len(found[1])
+        if letters > MOST_OF_FIELDS:
+            return
         attributes = {
             one[1].lower(): unescape(next(filter(None, one.groups()[1:]), "")) for one in _ATTRIBUTE.finditer(found[1])
         }
@@ -335,6 +349,8 @@ def _values_of_json(text: str) -> Iterator[tuple[str, str, Mapping[str, str], bo
 
 
 def _pointers(value: object, pointer: str) -> Iterator[tuple[str, str]]:
+    if len(pointer) > MOST_POINTER:
+        return
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _pointers(inner, f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}")
