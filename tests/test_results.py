@@ -20,7 +20,7 @@ from conftest import in_own_mounts
 from patience import PATIENCE_S
 from tollbar import results, study
 from tollbar.core.errors import TollbarError
-from tollbar.core.records import CLIENT, RUNNER, Chunk, ComponentRecord, LoadRecord, Outcome, Proven, Trial
+from tollbar.core.records import CLIENT, RUNNER, Chunk, ComponentRecord, LoadRecord, Outcome, Proven, SetAside, Trial
 from tollbar.results import Row, Store, observations
 from tollbar.results import store as storing
 from tollbar.study import plan
@@ -131,20 +131,42 @@ def test_a_run_of_more_cells_than_are_read_is_not_begun(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("limit", ["MOST_VALUES", "MOST_VALUES_OF_SERIES", "MOST_TRIALS"])
+@pytest.mark.parametrize("limit", ["MOST_VALUES", "MOST_VALUES_OF_SERIES", "MOST_SERIES", "MOST_TRIALS"])
 def test_a_batch_beyond_what_is_read_is_not_recorded(
     planned: Plan, store: Store, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches that were written before can still be read."""
     first = trial(planned)
     store.record([first])
-    most = {"MOST_VALUES": store.count.values, "MOST_VALUES_OF_SERIES": len(CHUNKS) - 1, "MOST_TRIALS": 1}
+    most = {"MOST_VALUES": store.count.values, "MOST_VALUES_OF_SERIES": len(CHUNKS) - 1, "MOST_TRIALS": 1,
+            "MOST_SERIES": store.count.series}  # fmt: skip
     monkeypatch.setattr(observations, limit, most[limit])
     with pytest.raises(TollbarError, match="the run is full") as raised:
         store.record([trial(planned, block=1, order=9)])
     assert "tollbar judge" in str(raised.value.hint)
     monkeypatch.undo()
     assert [first] == [one for row in rows_of(store) for one in row.trials]
+
+
+def test_more_quarantines_than_are_read_are_not_recorded(
+    planned: Plan, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tollbar.results.stored.MOST_SET_ASIDE", 1)
+    one = SetAside("hashes", planned.studies[0].cells[0].key, 0, 1, 1, "it fell over", 1.0, None)
+    store.record([failed(planned)], [one])
+    with pytest.raises(TollbarError, match="the run is full: it has more than 1 quarantines"):
+        store.record([failed(planned, block=1, order=1)], [replace(one, after=1)])
+    assert [1] == [len(row.trials) for row in rows_of(store) if row.trials]
+
+
+def test_a_run_of_more_left_out_coordinates_than_are_read_is_not_begun(
+    planned: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (study,) = planned.studies
+    many = replace(planned, studies=(replace(study, left_out=(({"choice": "md5", "op": "hash"}, "x"),)),))
+    monkeypatch.setattr("tollbar.results.stored.MOST_LEFT_OUT", 1)
+    with pytest.raises(TollbarError, match="2 coordinates of combinations that were left out; a run has at most 1"):
+        results.create(many, tmp_path / "runs", command=(), libraries=(), fingerprint={})
 
 
 def test_a_run_that_is_taken_up_again_has_its_values(planned: Plan, store: Store) -> None:

@@ -209,6 +209,54 @@ def test_more_comparisons_than_any_run_asks_for_are_not_made(
         results.read(run)
 
 
+def _left_out(run: Path) -> None:
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        (study,) = database.execute("select study from cell").fetchone()
+        text = json.dumps({"choice": "spin-1", "op": "spin"}, separators=(",", " : "))
+        database.executemany("insert into left_out values (?, ?, ?)", [(study, text, f"because {n}") for n in range(5)])
+
+
+def _agreed(run: Path) -> None:
+    kinds = [{"version": f"TLS {number}", "suite": "x"} for number in range(5)]
+    load = json.dumps({"wall_ns": 1, "requests": 1, "negotiated": kinds})
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        database.execute("update trial set load = ? where cell = (select cell from trial limit 1)", (load,))
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "words"),
+    [
+        ("observations.MOST_SERIES", 9, r"[\d,]+ series of values of all trials; a run has at most 9"),
+        ("stored.MOST_LEFT_OUT", 9, "10 coordinates of combinations that were left out; a run has at most 9"),
+        ("stored.MOST_PAYING", 9, r"[\d,]+ letters of what all trials pay for; a run has at most 9"),
+        ("stored.MOST_SET_ASIDE", 0, "1 rows of a set_aside; a run has at most 0"),
+        ("reading.MOST_AGREED", 4, "5 kinds of connections of all cells; a run has at most 4"),
+    ],
+)
+def test_more_than_a_report_can_show_is_not_read(
+    fake_runs: Path, limit: str, most: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three million series took half a minute, and four million coordinates 1.7 GB."""
+    run = fake_runs / "one"
+    _left_out(run)
+    _agreed(run)
+    with closing(sqlite3.connect(run / "results.sqlite")) as database, database:
+        (study, key) = database.execute("select study, key from cell").fetchone()
+        database.execute("insert into set_aside values (?, ?, 0, 3, 8, 'x', 1.0, null)", (study, key))
+    assert results.read(run).studies
+    monkeypatch.setattr(f"tollbar.results.{limit}", most)
+    with pytest.raises(TollbarError, match=words):
+        results.read(run)
+
+
+def test_reasons_of_combinations_are_cut_to_a_limit_of_all(fake_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = fake_runs / "one"
+    _left_out(run)
+    monkeypatch.setattr("tollbar.results.stored.MOST_OF_BECAUSE", 5 * len("beca"))
+    (one,) = results.read(run).studies
+    assert ["beca…"] * 5 == [because for _, because in one.left_out[-5:]]
+
+
 @pytest.mark.parametrize("letters", [300, 100_000])
 def test_a_name_of_any_length_is_a_short_message(fake_runs: Path, letters: int) -> None:
     run = fake_runs / "one"

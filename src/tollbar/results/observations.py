@@ -38,6 +38,12 @@ A stranger's run of this size is judged in some 5 s of CPU time and 300 MiB.
 MOST_VALUES_OF_SERIES = 200_000
 """Limit of the values of one text: two for each slice of 10,000 rounds, because a lost round may be measured again."""
 
+MOST_SERIES = 400_000
+"""Limit of the series of all trials, four times those of the set `sources`, in which a trial has up to 19.
+
+Each takes as long to read as some 50 values: a run of three million series with one value took half a minute.
+"""
+
 MOST_TRIALS = 50_000
 """Limit of the trials of a run, ten times those of the set `sources`.
 
@@ -62,6 +68,8 @@ class Count:
     trials: int = 0
     load_letters: int = 0
     """Letters of its load clients' reports."""
+    series: int = 0
+    """Number of its series: one for each trial, component and metric."""
 
     def plus(self, series: Sequence[int], loads: Sequence[str | None]) -> Count:
         """Return the count plus a batch, given the number of values of each series and the load of each trial."""
@@ -70,6 +78,7 @@ class Count:
             max(self.values_of_series, *series, 0),
             self.trials + len(loads),
             self.load_letters + sum(len(load or "") for load in loads),
+            self.series + len(series),
         )
 
 
@@ -80,6 +89,8 @@ def refuse_more(count: Count) -> None:
         raise ValueError(f"{what}; a trial has at most {MOST_VALUES_OF_SERIES:,}")
     if count.values > MOST_VALUES:
         raise ValueError(f"{count.values:,} values of all trials; a run has at most {MOST_VALUES:,}")
+    if count.series > MOST_SERIES:
+        raise ValueError(f"{count.series:,} series of values of all trials; a run has at most {MOST_SERIES:,}")
     if count.trials > MOST_TRIALS:
         raise ValueError(f"{count.trials:,} trials; a run has at most {MOST_TRIALS:,}")
     if count.load_letters > MOST_LOAD_LETTERS:

@@ -69,6 +69,10 @@ def read(directory: Path, *, name: str | None = None, family: str | None = None)
     )
 
 
+MOST_AGREED = 10_000
+"""Limit of the kinds of connections of all cells: most cells have one, and each is a line of a report."""
+
+
 @contextlib.contextmanager
 def results_of(directory: Path) -> Iterator[tuple[sqlite3.Connection, Mapping[str, int]]]:
     """Yield the results for reading, with their values checked, and the number of rows of each table.
@@ -150,6 +154,8 @@ class _Tables:
     left_out: Mapping[str, Sequence[sqlite3.Row]]
     most_of_reason: int
     """Limit of the letters of one reason of a cell."""
+    most_of_because: int
+    """Limit of the letters of one reason of a combination that was left out."""
 
 
 def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, int], *, only_some: bool) -> _Tables:
@@ -181,6 +187,7 @@ def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, 
             refuse_odd(printable(metric), found)
     database.text_factory = as_printed
     components: set[str] = set()
+    agreed: set[tuple[str, ...]] = set()
     trials: dict[str, dict[tuple[str, bool], list[Trial]]] = {name: defaultdict(list) for name in names}
     read = plain.execute(
         "select id, study, cell, repeat, block, batch, ord, started_s, outcome, reason, paid_by, memory_bytes,"
@@ -192,15 +199,22 @@ def _tables(database: sqlite3.Connection, names: Set[str], counts: Mapping[str, 
             if found[0] in names:
                 trial = _trial(found, chunks_of(series.pop(number, {})))
                 trials[trial.study][trial.cell, trial.repeat].append(trial)
-                components |= trial.load.components.keys() if trial.load else set()
+                if trial.load is not None:
+                    components |= trial.load.components.keys()
+                    kinds = ((one.version, one.construction, one.group, one.certificate_key)
+                             for one in trial.load.negotiated)  # fmt: skip
+                    agreed |= {(trial.study, trial.cell, *kind) for kind in kinds}
     if len(components) > MOST_COMPONENTS:
         raise ValueError(f"{len(components):,} components; a run has at most {MOST_COMPONENTS}")
+    if len(agreed) > MOST_AGREED:
+        raise ValueError(f"{len(agreed):,} kinds of connections of all cells; a run has at most {MOST_AGREED:,}")
     return _Tables(
         trials,
         _by_study(database, "select * from set_aside not indexed order by ord"),
         _by_study(database, "select * from cell order by position"),
         _by_study(database, "select study, coordinates, because from left_out not indexed"),
         stored.MOST_OF_REASONS // max(1, counts["cell"] + counts["set_aside"]),
+        stored.MOST_OF_BECAUSE // max(1, counts["left_out"]),
     )
 
 
@@ -236,7 +250,8 @@ def _study(tables: _Tables, asked: study.Study, looked: Sequence[int], names: Ma
         raise ValueError("two cells of a study must not have the same coordinates")
     _refuse_more(asked, cells)
     left_out = tables.left_out.get(asked.name, ())
-    said = tuple((stored.coordinates(found["coordinates"]), found["because"]) for found in left_out)
+    most = tables.most_of_because
+    said = tuple((stored.coordinates(found["coordinates"]), cut(found["because"], most)) for found in left_out)
     return StudyRun(asked, cells, said, tuple(looked), set_aside)
 
 

@@ -32,6 +32,8 @@ from tollbar.results.run_json import MOST_LIBRARIES, SCHEMA, about, as_written, 
 from tollbar.study import Study
 from tollbar.study.plan import Plan, StudyPlan
 
+_IS_FULL = "its results are whole up to here: `tollbar judge` reads them; measure the rest as another run"
+
 
 @dataclass(slots=True)
 class Store:
@@ -60,9 +62,12 @@ class Store:
         try:
             refuse_more(count)
         except ValueError as error:
-            hint = "its results are whole up to here: `tollbar judge` reads them; measure the rest as another run"
-            raise TollbarError(f"the run is full: {error}", where=str(self.directory), hint=hint) from error
+            raise TollbarError(f"the run is full: {error}", where=str(self.directory), hint=_IS_FULL) from error
         with self._writing() as database:
+            (quarantines,) = database.execute("select count(*) from set_aside").fetchone() if set_aside else (0,)
+            if quarantines + len(set_aside) > stored.MOST_SET_ASIDE:
+                what = f"the run is full: it has more than {stored.MOST_SET_ASIDE:,} quarantines"
+                raise TollbarError(what, where=str(self.directory), hint=_IS_FULL)
             started_s = min(trial.started_s for trial in batch)
             database.execute(
                 "insert into batch values (?, ?, ?, ?)", (first.study, first.block, first.batch, started_s)
@@ -176,7 +181,14 @@ class Store:
 def why_not_begun(plan: Plan) -> str | None:
     """Return why no run can have this plan; None if one can."""
     most = stored.MOST_CELLS
-    return f"{len(plan.cells):,} cells; a run has at most {most:,}" if len(plan.cells) > most else None
+    if len(plan.cells) > most:
+        return f"{len(plan.cells):,} cells; a run has at most {most:,}"
+    try:
+        left_out = (at for one in plan.studies for at, _ in one.left_out)
+        stored.refuse_more_left_out(sum(json.dumps(dict(at)).count(":") for at in left_out))
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def create(

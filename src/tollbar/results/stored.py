@@ -92,6 +92,20 @@ MOST_PROVED = 1 << 20
 
 Each word becomes an object, and then part of a JSON document: 3,400,000 words took 1.7 GB.
 """
+MOST_OF_BECAUSE = 4 << 20
+"""Limit of the letters of all reasons of combinations in memory; longer ones are cut.
+
+With 45,000 combinations, as many as a plan may have, each has 93 letters.
+"""
+MOST_LEFT_OUT = 500_000
+"""Limit of the coordinates of all combinations that were left out: 45,000, the most of a plan, have 11 each.
+
+Each has a colon, and some values have one too.
+"""
+MOST_SET_ASIDE = 10_000
+"""Limit of the quarantines of a run: each cell is tried again, and may be quarantined, whenever it is resumed."""
+MOST_PAYING = 8 << 20
+"""Limit of the letters of all lists of the components that trials pay for: some 60 of a trial, and each a text."""
 MOST_OF_REASONS = 2 << 20
 """Limit of the letters of all cells' reasons in memory; longer ones are cut, because a report repeats and escapes them.
 
@@ -113,6 +127,8 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     (events,) = database.execute(f"select count(*) from ({some_events})").fetchone()
     if events > MOST_EVENTS:
         raise ValueError(f"more than {MOST_EVENTS:,} events, the limit of a run")
+    (series,) = database.execute("select count(*) from observation not indexed").fetchone()
+    refuse_more(Count(series=series))
     found = {table: _rows_in(database, table, columns, most_bytes) for table, columns in _TYPES.items()}
     rows = {table: count for table, (count, _) in found.items()}
     # Limits are checked before anything is parsed.
@@ -128,12 +144,26 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
     (proved,) = database.execute(f"select total({words}) from cell not indexed").fetchone()
     if proved > MOST_PROVED:
         raise ValueError(f"{int(proved):,} letters of known answers of all cells; a run has at most {MOST_PROVED:,}")
+    (paying,) = database.execute("select total(length(paid_by)) from trial not indexed").fetchone()
+    if paying > MOST_PAYING:
+        raise ValueError(f"{int(paying):,} letters of what all trials pay for; a run has at most {MOST_PAYING:,}")
+    colons = "length(coordinates) - length(replace(coordinates, ':', ''))"
+    (left_out,) = database.execute(f"select total({colons}) from left_out not indexed").fetchone()
+    refuse_more_left_out(int(left_out))
     # A batch has at least one trial, and a cell is quarantined because of its trials.
-    most = {"cell": MOST_CELLS, "left_out": MOST_COMBINATIONS, **dict.fromkeys(("batch", "set_aside"), rows["trial"])}
+    set_aside = min(rows["trial"], MOST_SET_ASIDE)
+    most = {"cell": MOST_CELLS, "left_out": MOST_COMBINATIONS, "batch": rows["trial"], "set_aside": set_aside}
     for table, most_rows in most.items():
         if rows[table] > most_rows:
             raise ValueError(f"{rows[table]:,} rows of a {table}; a run has at most {most_rows:,}")
     return rows
+
+
+def refuse_more_left_out(colons: int) -> None:
+    """Raise ValueError for more coordinates of combinations that were left out than a run may have."""
+    if colons > MOST_LEFT_OUT:
+        what = f"{colons:,} coordinates of combinations that were left out"
+        raise ValueError(f"{what}; a run has at most {MOST_LEFT_OUT:,}")
 
 
 def counted(database: sqlite3.Connection) -> Count:
@@ -141,14 +171,14 @@ def counted(database: sqlite3.Connection) -> Count:
     # A subquery with a limit is run once for each row: without it, each use of a value would count its commas again.
     series = f"select length(by_round) as letters, {_VALUES} as number from observation not indexed limit -1"
     is_too_long = f"letters > {_LETTERS_OF_VALUE} * number"
-    read = f"select total(number), coalesce(max(number), 0), total({is_too_long}) from ({series})"
-    values, of_series, too_long = database.execute(read).fetchone()
+    read = f"select total(number), coalesce(max(number), 0), total({is_too_long}), count(*) from ({series})"
+    values, of_series, too_long, number = database.execute(read).fetchone()
     if too_long:
         raise ValueError("`by_round` of a observation is out of range")
     trials, letters = database.execute(
         "select count(*), coalesce(sum(length(load)), 0) from trial not indexed"
     ).fetchone()
-    return Count(int(values), int(of_series), int(trials), int(letters))
+    return Count(int(values), int(of_series), int(trials), int(letters), int(number))
 
 
 def _rows_in(database: sqlite3.Connection, table: str, columns: Mapping[str, str], most_bytes: int) -> tuple[int, int]:

@@ -14,6 +14,8 @@ from tollbar.results import Row
 
 # Limit of the values named for each coordinate: enough to recognise the cells.
 MOST_VALUES = 4
+# Quarantines beyond these hide the other warnings.
+MOST_SET_ASIDE = 50
 # Limit of the combinations named for each reason.
 MOST_LEFT_OUT = 12
 
@@ -54,7 +56,7 @@ def set_aside(study: StudyJudgement) -> list[str]:
     """Return a sentence for each quarantine: the cell, the reason, and whether it was tried again."""
     rows, names = {row.key: row for row in study.rows}, varying(study.rows, always=("choice",))
     said = []
-    for one in study.study.set_aside:
+    for one in study.study.set_aside[:MOST_SET_ASIDE]:
         row = rows.get(one.cell)
         named = place_of(study.about.family, row.shown, names) if row else one.cell
         later = (
@@ -66,7 +68,8 @@ def set_aside(study: StudyJudgement) -> list[str]:
             f"{named} was quarantined after {one.failed:,} of its {counted(one.trials, 'trial')} failed"
             f" ({one.reason.rstrip('.')}) and has fewer blocks than the others: {later}."
         )
-    return said
+    left = len(study.study.set_aside) - MOST_SET_ASIDE
+    return [*said, *([f"{more(left, 'quarantine')} in the JSON document."] if left > 0 else [])]
 
 
 def unavailable(study: StudyJudgement) -> list[str]:
