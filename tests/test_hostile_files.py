@@ -9,12 +9,14 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from conftest import command
-from tollbar.study.scenario import references
+from tollbar.study.scenario import WireStep, references
 from tollbar.study.scenario_file import read_scenario
 
 MIB = 1024 * 1024
@@ -368,6 +370,7 @@ SCENARIOS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "endless authorities": ("it is a device", lambda: f'trust = "/dev/zero"\n{STEP}'),
     "a large file of authorities": ("larger than 4 MiB", lambda: f'trust = "large.pem"\n{STEP}'),
     "no authorities": ("has no certificate", lambda: f'trust = "good.json"\n{STEP}'),
+    "many authorities": ("has 501 certificates; the limit is 500", lambda: f'trust = "many.pem"\n{STEP}'),
     "settings of Kerberos in a pipe": ("it is a pipe", lambda: SIGN_IN.format("pipe") + STEP),
     "endless settings of Kerberos": ("it is a device", lambda: SIGN_IN.format("/dev/zero") + STEP),
 }
@@ -382,6 +385,7 @@ def test_whatever_a_scenario_holds_it_is_refused_within_limits(what: str, place:
     with (place / "large.pem").open("wb") as file:
         file.write(b"-----BEGIN CERTIFICATE-----\n")
         file.truncate(1 << 30)
+    (place / "many.pem").write_text("-----BEGIN CERTIFICATE-----\n" * 501)
     (place / "site.toml").write_text(text())
     # It never answers, and none of these files may be sent to it.
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -392,6 +396,27 @@ def test_whatever_a_scenario_holds_it_is_refused_within_limits(what: str, place:
     assert expected in refusal(messages)[0]
 
 
+def test_a_name_of_a_part_is_searched_once_to_the_end_of_its_line() -> None:
+    """Steps with a thousand names in a line took more than half a minute."""
+    process = get_context("fork").Process(target=_steps_within_limits)
+    process.start()
+    process.join()
+    assert 0 == process.exitcode
+    with pytest.raises(ValidationError, match="the value of `token` is in the scenario"):
+        _step('name="token"; x\r\nA: b\r\n\r\nv')
+    assert _step('name="token"\nA: b\n\n${v}\n').body
+
+
+def _steps_within_limits() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
+    for _ in range(64):
+        _step('name="a"' * 1_240)
+
+
+def _step(body: str) -> WireStep:
+    return WireStep.model_validate({"method": "POST", "path": "/", "body": body})
+
+
 def test_references_without_an_end_are_found_at_once() -> None:
     """A search that reads each of them to the end of the text would take hours."""
     assert ["a"] == references("${a}" + "${" * 5_000_000)
@@ -400,6 +425,7 @@ def test_references_without_an_end_are_found_at_once() -> None:
 
 TERM = '[term."{}"]\nrate = "20 /s"\nfamily = "web-auth"\nchoice = "form"\nop = "sign-on"\nserver = "embedded"\n'
 STUDY = 'question = "{}"\nfamily = "digest"\n'
+OF_SERVERS = 'question = "?"\nfamily = "tls"\nurl = [' + '"https://127.0.0.1/",' * 101 + "]\n"
 
 
 @pytest.mark.parametrize(
@@ -411,8 +437,9 @@ STUDY = 'question = "{}"\nfamily = "digest"\n'
             STUDY.format("q" * 900_000),
             "`question`: the text has 900,000 letters; the limit is 10,000",
         ),
+        (["plan", "FILE"], OF_SERVERS, "`url`: Tuple should have at most 100 items"),
     ],
-    ids=["a term's name", "a study's question"],
+    ids=["a term's name", "a study's question", "a study's servers"],
 )
 def test_a_name_or_a_text_that_fills_the_terminal_is_refused(
     words: Sequence[str], text: str, says: str, place: Path

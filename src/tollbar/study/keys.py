@@ -49,7 +49,11 @@ Seconds = Annotated[float, _unit(units.seconds)]
 Share = Annotated[float, _unit(units.share)]
 Rate = Annotated[float, _unit(_arrivals)]
 Utilisation = Annotated[int, _unit(units.utilisation)]
-Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said, str) else said)]
+MOST_URLS = 100
+"""Limit of the servers of a study: each is looked at before a run, and replaced by its printed name in the text."""
+Urls = Annotated[
+    tuple[str, ...], Field(max_length=MOST_URLS), _unit(lambda said: (said,) if isinstance(said, str) else said)
+]
 
 
 # Each name is compared with all existing ones; no family has this number of choices, and no machine of providers.

@@ -54,7 +54,8 @@ _BODY_FIELDS = (
     re.compile(r"<(?:[\w.-]{1,200}:)?([\w.-]{1,200})(?:\s[^<>]{0,2000})?>([^<>]*)</"),
     re.compile(r"""\s(?:[\w.-]{1,200}:)?([\w.-]{1,200})=["']([^"']*)"""),
     # A part of multipart/form-data.
-    re.compile(r'\bname="([^"\r\n]{1,200})"[^\r\n]*(?:\r?\n[^\r\n]+){0,20}\r?\n\r?\n([^\r\n]*)'),
+    # Nothing is tried twice, because each name is searched to the end of its line.
+    re.compile(r'\bname="([^"\r\n]{1,200})"[^\r\n]*+(?:\r?\n[^\r\n]++){0,20}+\r?\n\r?\n([^\r\n]*)'),
 )
 """Fields of targets and bodies, each with a group for its name and one for its value."""
 

@@ -30,7 +30,10 @@ DEFAULT_USERS = (1, 8)
 CONNECT_LIMIT_S, ANSWER_LIMIT_S = 5.0, 30.0
 # Twenty times the certificates of all authorities that a machine trusts.
 MOST_TRUST_BYTES = 4 * 1024 * 1024
-_CERTIFICATE = "CERTIFICATE-----"
+MOST_AUTHORITIES = 500
+"""Limit of the certificates of such a file, three times those of a browser: OpenSSL takes a time that grows with the
+square of their number, and Ctrl-C does not end it."""
+_BEGIN, _CERTIFICATE = "-----BEGIN ", "CERTIFICATE-----"
 # The load client's reason.
 _REDIRECTED = re.compile(r"wrong status: expected status 200, got 30[1-8]\b")
 PLAINTEXT = "plaintext"
@@ -323,6 +326,9 @@ def _authorities(path: Path) -> str:
         raise TollbarError(
             what, where=str(path), hint="`openssl x509 -in FILE -noout -subject` prints one, for example"
         )
+    if (count := text.count(_BEGIN)) > MOST_AUTHORITIES:
+        what = f"has {count:,} certificates; the limit is {MOST_AUTHORITIES:,}"
+        raise TollbarError(what, where=str(path), hint="keep the authority of the server, for example")
     return text
 
 
