@@ -232,6 +232,16 @@ def test_more_different_assets_than_can_be_looked_at_are_refused(monkeypatch: py
         mapped(made(*(algorithm(f"name {number}") for number in range(4))))
 
 
+def test_more_letters_of_different_assets_than_can_be_looked_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two thousand assets with a thousand letters each took 7 s."""
+    long = [algorithm(f"name {number}", parameterSetIdentifier="x" * 390) for number in range(3)]
+    assert 3 == len(mapped(made(*long)))
+    monkeypatch.setattr(mapping, "MOST_OF_DIFFERENT", 600)
+    assert 6 == len(mapped(made(*long[:2] * 3)))
+    with pytest.raises(TollbarError, match="more than 600 letters of different assets"):
+        mapped(made(*long))
+
+
 def _never(*_: object) -> NoReturn:
     raise AssertionError("called")
 

@@ -23,6 +23,10 @@ from tollbar.decide.price.unmeasured import Unmeasured
 # To map and to judge one takes 1 ms, and up to 2 ms more with each policy. Most of an inventory's assets have one of
 # some hundred names.
 MOST_DIFFERENT = 2_000
+MOST_OF_DIFFERENT = 500_000
+"""Limit of the letters in all different assets, 250 of each: two thousand of a thousand letters took 7 s."""
+# No more of a text is read.
+_MOST_OF_TEXT = 200
 # A server has one for each kind of key.
 _MOST_CERTIFICATES = 8
 _KEY_SIZES = ("128", "192", "256")
@@ -110,15 +114,20 @@ class _Different:
     def __init__(self, inventory: Inventory) -> None:
         self._where = str(inventory.path)
         self._kept: dict[_Texts, _Texts] = {}
+        self._letters = 0
 
     def one_of(self, texts: _Texts) -> _Texts:
         """Return these texts. Raises TollbarError."""
-        kept = self._kept.setdefault(texts, texts)
-        if len(self._kept) > MOST_DIFFERENT:
-            many = f"has more than {MOST_DIFFERENT:,} different assets, the limit"
+        if texts in self._kept:
+            return self._kept[texts]
+        self._kept[texts] = texts
+        self._letters += sum(min(len(text), _MOST_OF_TEXT) for _, text in texts)
+        if len(self._kept) > MOST_DIFFERENT or self._letters > MOST_OF_DIFFERENT:
+            is_many = len(self._kept) > MOST_DIFFERENT
+            many = f"{MOST_DIFFERENT:,} different assets" if is_many else f"{MOST_OF_DIFFERENT:,} letters of different assets"
             hint = "price it in parts, for example `jq '.components |= .[:1000]' FILE | tollbar price -`"
-            raise TollbarError(many, where=self._where, hint=hint)
-        return kept
+            raise TollbarError(f"has more than {many}, the limit", where=self._where, hint=hint)
+        return texts
 
 
 class _LookedUp:
