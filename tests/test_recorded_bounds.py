@@ -1,4 +1,4 @@
-"""Recordings of any site: what is read of their texts is bounded in time and in memory."""
+"""Recordings of any site: reading their texts is bounded in time and in memory."""
 
 from __future__ import annotations
 

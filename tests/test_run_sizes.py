@@ -228,7 +228,7 @@ def _agreed(run: Path) -> None:
     [
         ("observations.MOST_SERIES", 9, r"[\d,]+ series of values of all trials; a run has at most 9"),
         ("stored.MOST_LEFT_OUT", 9, "10 coordinates of combinations that were left out; a run has at most 9"),
-        ("stored.MOST_PAYING", 9, r"[\d,]+ letters of what all trials pay for; a run has at most 9"),
+        ("stored.MOST_PAYING", 9, r"[\d,]+ letters of the components that trials pay for; a run has at most 9"),
         ("stored.MOST_SET_ASIDE", 0, "1 rows of a set_aside; a run has at most 0"),
         ("reading.MOST_AGREED", 4, "5 kinds of connections of all cells; a run has at most 4"),
     ],

@@ -146,7 +146,9 @@ def refuse_odd(database: sqlite3.Connection, files_bytes: int) -> Mapping[str, i
         raise ValueError(f"{int(proved):,} letters of known answers of all cells; a run has at most {MOST_PROVED:,}")
     (paying,) = database.execute("select total(length(paid_by)) from trial not indexed").fetchone()
     if paying > MOST_PAYING:
-        raise ValueError(f"{int(paying):,} letters of what all trials pay for; a run has at most {MOST_PAYING:,}")
+        raise ValueError(
+            f"{int(paying):,} letters of the components that trials pay for; a run has at most {MOST_PAYING:,}"
+        )
     colons = "length(coordinates) - length(replace(coordinates, ':', ''))"
     (left_out,) = database.execute(f"select total({colons}) from left_out not indexed").fetchone()
     refuse_more_left_out(int(left_out))

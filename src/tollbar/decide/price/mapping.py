@@ -124,7 +124,11 @@ class _Different:
         self._letters += sum(min(len(text), _MOST_OF_TEXT) for _, text in texts)
         if len(self._kept) > MOST_DIFFERENT or self._letters > MOST_OF_DIFFERENT:
             is_many = len(self._kept) > MOST_DIFFERENT
-            many = f"{MOST_DIFFERENT:,} different assets" if is_many else f"{MOST_OF_DIFFERENT:,} letters of different assets"
+            many = (
+                f"{MOST_DIFFERENT:,} different assets"
+                if is_many
+                else f"{MOST_OF_DIFFERENT:,} letters of different assets"
+            )
             hint = "price it in parts, for example `jq '.components |= .[:1000]' FILE | tollbar price -`"
             raise TollbarError(f"has more than {many}, the limit", where=self._where, hint=hint)
         return texts
