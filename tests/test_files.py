@@ -59,6 +59,15 @@ def test_what_a_server_is_told_is_for_its_owner_from_the_first_byte(
     assert 0 == mode_of(left) & 0o077
 
 
+@pytest.mark.parametrize("name", ["n" * 255, "\u65e5" * 85])
+def test_a_file_has_the_longest_name(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, b"one", 0o600)
+    write_atomically(tmp_path / name, "two")
+    write_named(tmp_path / name, "three")
+    assert [name] == [one.name for one in tmp_path.iterdir()]
+    assert "three" == (tmp_path / name).read_text()
+
+
 def test_nothing_that_was_laid_there_is_written_through(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("theirs")
     os.mkfifo(tmp_path / "pipe")

@@ -23,9 +23,7 @@ LAID: dict[str, Callable[[Path, Path], None]] = {
     "a run, a link": lambda place, victim: _in(place / "node").joinpath(RUN).symlink_to(victim.parent),
     "a run that is not begun, a link": lambda place, victim: (_in(place / "node") / "other").symlink_to(victim.parent),
     "results, a link": lambda place, victim: (_in(place / "node" / RUN) / "results.sqlite").symlink_to(victim),
-    "an unfinished file, a link": lambda place, victim: (_in(place / "node" / RUN) / ".run.json.coming").symlink_to(
-        victim
-    ),
+    "an unfinished file, a link": lambda place, victim: (_in(place / "node" / RUN) / ".coming").symlink_to(victim),
     "studies, a link": lambda place, victim: (_in(place / "node" / RUN) / "studies").symlink_to(victim.parent),
 }
 
@@ -79,6 +77,6 @@ def test_what_is_laid_where_a_lock_is_made_is_never_emptied(tmp_path: Path) -> N
 def test_a_file_that_comes_home_is_written_anew(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    (tmp_path / ".run.json.coming").hardlink_to(victim)
+    (tmp_path / ".coming").hardlink_to(victim)
     _write(tmp_path / "run.json", [b"{}"])
     assert ("{}", "precious") == ((tmp_path / "run.json").read_text(), victim.read_text())

@@ -186,7 +186,8 @@ def _files(directory: Path) -> list[Path]:
 def _write(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a file whole, or not at all if the pieces end with an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.coming")
+    # The name of a file may be as long as a name can be.
+    beside = path.with_name(".coming")
     # The file is created again, because a link or a file with another name may have been put there.
     beside.unlink(missing_ok=True)
     try:
