@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from conftest import lacking
 from tollbar import cli
 
 STUDY = 'question = "?"\nfamily = "digest"\nchoices = ["md5", "sha-256"]\nproviders = ["libcrypto"]\n'
@@ -86,6 +88,32 @@ def test_a_search_path_from_a_folder_that_is_gone_is_passed_over(
     (place / "gone").rmdir()
     monkeypatch.setenv("TOLLBAR_PATH", "own")
     assert (0, "") == (cli._status_of(["plan", str(place / "right.toml")]), capsys.readouterr().err)
+
+
+@pytest.fixture
+def read_only(place: Path) -> Iterator[Path]:
+    """Yield a folder in which this user cannot write."""
+    (folder := place / "read-only").mkdir()
+    if os.geteuid() != 0:
+        folder.chmod(0o500)
+        yield folder
+        folder.chmod(0o700)
+        return
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", folder], check=False).returncode:
+        lacking("a file system that is mounted read-only")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_page_that_could_not_be_written_is_refused_before_the_answer(
+    read_only: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bom.json").write_text(INVENTORY)
+    for page in (read_only / "page.html", "x" * 300 + ".html"):
+        assert 2 == cli._status_of(["price", "--for", "0s", "bom.json", "--output", str(page)])
+        said = capsys.readouterr()
+        assert "" == said.out
+        assert "cannot be written" in said.err
 
 
 INVENTORY = '{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": []}'

@@ -91,6 +91,17 @@ def check_is_writable(option: str, file: Path) -> None:
     if os.path.isdir(file) or not os.path.isdir(file.parent):
         what = "it is a directory" if os.path.isdir(file) else f"there is no folder `{file.parent}`"
         raise TollbarError(f"cannot be written: {what}", where=f"{option} {file}")
+    try:
+        os.lstat(file)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise TollbarError(f"cannot be written: {error.strerror}", where=f"{option} {file}") from error
+    # A file is replaced by a new one in its folder; a device or a pipe is written to.
+    written_to = file if os.path.exists(file) and not os.path.isfile(file) else file.parent
+    if not os.access(written_to, os.W_OK):
+        what = f"`{written_to}` is not writable; it must be"
+        raise TollbarError(f"cannot be written: {what}", where=f"{option} {file}")
 
 
 def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Layout) -> None:
