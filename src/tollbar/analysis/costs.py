@@ -116,7 +116,8 @@ class Costs(Visited):
     def _cost(self, moments: Moments, row: Row) -> Interval | None:
         if moments not in self._costs:
             # All at once: many together take a fifth of the time.
-            found = stats.costs([self.visits(one) for one in self.rows], moments, confidence=self.confidence)
+            sums = [self.visits(one).by_block(moments) for one in self.rows]
+            found = stats.costs(sums, moments, confidence=self.confidence)
             self._costs[moments] = dict(zip((one.key for one in self.rows), found, strict=True))
         return self._costs[moments].get(row.key)
 

@@ -15,7 +15,7 @@ from tollbar.core.arrays import np
 from tollbar.core.intervals import Interval, Moments
 from tollbar.core.metrics import ALL_SAMPLES, METRICS, Metric
 from tollbar.core.records import CLIENT, Chunks, LoadRecord, Outcome, Trial
-from tollbar.core.visits import Visits
+from tollbar.core.visits import Sums, Visits
 from tollbar.results import Row
 from tollbar.study import is_paced
 
@@ -73,9 +73,30 @@ class Measurement:
         return self.moments is Moments.ALL
 
 
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """Metric of a cell whose mean over all samples is not computed yet: many together take a fifth of the time."""
+
+    row: Row
+    metric: Metric
+    sums: Sums
+    limit: Limit | None = None
+    component: str | None = None
+
+
 def measurements(ledger: Ledger) -> tuple[Measurement, ...]:
     """Return the cost per operation of every measured cell, and the other metrics of its trials."""
-    return tuple(m for row in ledger.rows if ledger.why_unmeasured(row) is None for m in _of(row, ledger))
+    each = [one for row in ledger.rows if ledger.why_unmeasured(row) is None for one in _of(row, ledger)]
+    sampled = [one for one in each if isinstance(one, _Sampled)]
+    means = iter(stats.costs([one.sums for one in sampled], Moments.ALL, confidence=ledger.confidence))
+    made = (one if isinstance(one, Measurement) else _of_mean(one, next(means)) for one in each)
+    return tuple(one for one in made if one is not None)
+
+
+def _of_mean(sampled: _Sampled, mean: Interval | None) -> Measurement | None:
+    if mean is None:
+        return None
+    return _measurement(sampled.row, sampled.metric, mean, sampled.limit, sampled.component)
 
 
 def limit_of(trials: Sequence[Trial]) -> Limit | None:
@@ -100,14 +121,14 @@ def rate_of(row: Row) -> float | None:
     return median(rates) if rates else None
 
 
-def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
+def _of(row: Row, ledger: Ledger) -> Iterator[Measurement | _Sampled]:
     yield from _costs(row, ledger.metric, ledger.best_cost(row), ledger.all_samples(row))
     trials = [t for t in row.trials if t.outcome is Outcome.OK]
     yield from _own(row, trials, ledger)
     yield from _components(row, trials, ledger)
     yield from _round_trips(row, trials, ledger)
     if not any(trial.load for trial in trials):
-        yield from _over_all(row, "wall", ledger.visits_of(trials, elapsed), ledger)
+        yield _over_all(row, "wall", ledger.visits_of(trials, elapsed))
         yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
         return
     other = "server-cpu" if ledger.metric == "client-cpu" else "client-cpu"
@@ -124,7 +145,7 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
         yield from _per_trial(row, name, seen_in, lambda t, of=of_load: of(t.load) if t.load else 0.0, ledger, limit)  # type: ignore[misc]
 
 
-def _round_trips(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
+def _round_trips(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[_Sampled]:
     """Yield the round-trip time to the machine of each component while nothing else is under way."""
     loads = [trial.load for trial in trials if trial.load]
     for name in dict.fromkeys(name for load in loads for name in load.round_trip_ns):
@@ -132,9 +153,7 @@ def _round_trips(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[
             trials,
             lambda trial, name=name: trial.load.round_trip_ns.get(name, 0) / 1e3 if trial.load else 0.0,  # type: ignore[misc]
         )
-        found = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
-        if found is not None:
-            yield _measurement(row, METRICS[ROUND_TRIP], found, component=name)
+        yield _Sampled(row, METRICS[ROUND_TRIP], visits.by_block(Moments.ALL), component=name)
 
 
 def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
@@ -153,15 +172,13 @@ def _paid(component: str, told: Told) -> np.ndarray:
     return told.each(lambda _, chunks: chunks.paid([component]))
 
 
-def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
+def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[_Sampled]:
     """Yield the runners' observations other than the cost, of the whole and of each component that has them."""
     seen = dict.fromkeys(key for trial in trials for key in Chunks.of(trial.chunks).seen)
     for metric in ledger.observed_metrics:
         for component in (component for component, name in seen if name == metric.name):
-            visits = ledger.observing(row.trials, metric, component)
-            found = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
-            if found is not None:
-                yield _measurement(row, metric, found, component=component or None)
+            sums = ledger.observing(row.trials, metric, component).by_block(Moments.ALL)
+            yield _Sampled(row, metric, sums, component=component or None)
 
 
 def _costs_of(
@@ -191,20 +208,16 @@ def _per_trial(
     value: Callable[[Trial], float],
     ledger: Ledger,
     limit: Limit | None = None,
-) -> Iterator[Measurement]:
+) -> Iterator[_Sampled]:
     """Yield a metric that has one value a trial."""
     visits = ledger.one_a_trial(trials, value)
     # A metric that fewer than half of the trials have is not a property of the cell.
     if 2 * len(visits) >= len(trials):
-        yield from _over_all(row, metric, visits, ledger, limit if METRICS[metric].is_limited else None)
+        yield _over_all(row, metric, visits, limit if METRICS[metric].is_limited else None)
 
 
-def _over_all(
-    row: Row, metric: str, visits: Visits, ledger: Ledger, limit: Limit | None = None
-) -> Iterator[Measurement]:
-    found = stats.cost(visits, Moments.ALL, confidence=ledger.confidence)
-    if found is not None:
-        yield _measurement(row, METRICS[metric], found, limit)
+def _over_all(row: Row, metric: str, visits: Visits, limit: Limit | None = None) -> _Sampled:
+    return _Sampled(row, METRICS[metric], visits.by_block(Moments.ALL), limit)
 
 
 def _measurement(
