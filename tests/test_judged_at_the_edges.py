@@ -37,6 +37,15 @@ def test_where_no_core_was_probed_no_block_was_quiet() -> None:
     assert 0 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
 
 
+def test_cells_of_the_same_batches_share_their_frame() -> None:
+    """So that which of their rounds meet is found once for all of them."""
+    rows = [row({"choice": name}, [100.0] * blocks) for name, blocks in (("none", 8), ("a", 8), ("b", 6))]
+    ledger = Ledger(rows, Terms(0.03, 1))
+    none, a, b = (ledger.visits(one).frame for one in rows)
+    assert none is a
+    assert a is not b
+
+
 def test_what_was_not_measured_has_no_quiet_blocks() -> None:
     """Otherwise the lab would continue until it had more of them."""
     rows = [row({"choice": "none"}, [100.0] * 8), row({"choice": "x"}, outcome=Outcome.FAILED, reason="it fell over")]

@@ -9,7 +9,7 @@ from tollbar.analysis.visits import Visited
 from tollbar.core import intervals, stats
 from tollbar.core.intervals import Interval, Moments
 from tollbar.core.spread import Spread, shared
-from tollbar.core.visits import Pairs
+from tollbar.core.visits import Frame, Meeting, Pairs
 from tollbar.results import Row
 
 # A baseline of next to no work is known badly: with one of 0.4 ns [0.03, 6], 24 ms became 20 ms [1, 312].
@@ -34,6 +34,10 @@ class Costs(Visited):
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Pairs]:
+        return {}
+
+    @cached_property
+    def _meetings(self) -> dict[tuple[Frame, Frame], Meeting]:
         return {}
 
     @cached_property
@@ -179,7 +183,11 @@ class Costs(Visited):
         """Return the pairs of both sides' visits; None if no block has both cells."""
         key = row.key, against.key
         if key not in self._pairs:
-            self._pairs[key] = Pairs(*self.sides(row, against))
+            own, others = self.sides(row, against)
+            frames = own.frame, others.frame
+            if frames not in self._meetings:
+                self._meetings[frames] = Meeting(*frames)
+            self._pairs[key] = Pairs(own, others, self._meetings[frames])
         return self._pairs[key] if self._pairs[key].of else None
 
     def _spread(self, moments: Moments) -> Spread | None:

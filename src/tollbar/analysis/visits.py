@@ -82,6 +82,7 @@ class Visited:
         self._longest_quick_ns = self.quickness.longest_quick_ns
         # Keyed by the trials' identities: rows keep their trials.
         self._told: dict[tuple[int, ...], Told] = {}
+        self._frames: dict[tuple[tuple[tuple[int, int], ...], bytes, bytes], Frame] = {}
         self._visits: dict[str, Visits] = {}
         self._repeats: dict[str, Visits] = {}
         self._both: dict[str, Visits] = {}
@@ -225,7 +226,7 @@ class Visited:
         for each, trials in zip(cells, successful, strict=True):
             lengths = np.array([len(chunks) for _, chunks in trials], int)
             part = slice(end, end := end + int(lengths.sum()))
-            frame = Frame([(trial.block, trial.batch) for trial, _ in trials], lengths, rounds[part])
+            frame = self._frame([(trial.block, trial.batch) for trial, _ in trials], lengths, rounds[part])
             self._told[tuple(map(id, each))] = Told(
                 trials,
                 frame,
@@ -236,6 +237,11 @@ class Visited:
                 quiet[part] & ~without_slices(frame.slices, wall_ns[part]),
                 first[part],
             )
+
+    def _frame(self, places: Sequence[tuple[int, int]], lengths: np.ndarray, rounds: np.ndarray) -> Frame:
+        """Return the frame of these visits, one for all cells of the same batches, so that its parts are made once."""
+        key = tuple(places), lengths.tobytes(), rounds.tobytes()
+        return self._frames.setdefault(key, Frame(places, lengths, rounds))
 
 
 def _successful(trial: Trial) -> Chunks:

@@ -261,7 +261,7 @@ _FEWEST_EFFECTIVE = 2.0
 def _table(sides: Sequence[Sums]) -> np.ndarray:
     """Return the sums of each side in the blocks that any of them has; zeros for a block that it does not have."""
     first, *others = sides
-    if all(np.array_equal(first.blocks, other.blocks) for other in others):
+    if all(first.blocks is other.blocks or np.array_equal(first.blocks, other.blocks) for other in others):
         return np.array([side.table for side in sides])
     blocks, _, _ = grouped(np.sort(np.concatenate([side.blocks for side in sides])))
     table = np.zeros((len(sides), len(blocks), 3))

@@ -247,30 +247,45 @@ class Visits:
         return Frame(self.frame.places, lengths, rounds[found % len(rounds)]), np.log(spent / operations)
 
 
-class Pairs:
-    """Visits of two cells that shared a batch."""
+class Meeting:
+    """Batches that two frames share."""
 
-    def __init__(self, of: Visits, over: Visits) -> None:
-        self.of, self.over = of, over
-        mine, theirs = of.frame.partners(over.frame)
-        self._one, self._my_chunks = of.frame.taken(mine)
-        self._other, self._their_chunks = over.frame.taken(theirs)
-        if self._one.is_like(self._other):
-            self._other = self._one
+    def __init__(self, of: Frame, over: Frame) -> None:
+        self.mine, self.theirs = of.partners(over)
+        self.one, self.my_chunks = of.taken(self.mine)
+        self.other, self.their_chunks = over.taken(self.theirs)
+        if self.one.is_like(self.other):
+            self.other = self.one
         # The common case: both sides have one chunk in every round of their batches.
-        self._are_whole = self._other is self._one and of.frame.is_whole
+        self.are_whole = self.other is self.one and of.is_whole
+
+
+class Pairs:
+    """Visits of two cells that shared a batch; `meeting` is that of their frames, if it is known."""
+
+    def __init__(self, of: Visits, over: Visits, meeting: Meeting | None = None) -> None:
+        self.of, self.over = of, over
+        self.meeting = meeting or Meeting(of.frame, over.frame)
 
     def sums(self, moments: Moments) -> tuple[Sums, Sums]:
         """Return the sums of both sides over the rounds that both have."""
-        here, there = self.of.selected(moments)[self._my_chunks], self.over.selected(moments)[self._their_chunks]
-        if self._are_whole:
+        met = self.meeting
+        here, there = self.of.selected(moments)[met.my_chunks], self.over.selected(moments)[met.their_chunks]
+        if met.are_whole:
             here = there = here & there
         else:
-            here, there = _in_both(self._one, here, self._other, there)
+            here, there = _in_both(met.one, here, met.other, there)
         return (
-            _summed(self._one, here, self.of.amounts(moments)[self._my_chunks]),
-            _summed(self._other, there, self.over.amounts(moments)[self._their_chunks]),
+            _sums_in(met.one, self.of, met.my_chunks, here, moments),
+            _sums_in(met.other, self.over, met.their_chunks, there, moments),
         )
+
+
+def _sums_in(frame: Frame, visits: Visits, chunks: np.ndarray | slice, counted: np.ndarray, moments: Moments) -> Sums:
+    """Return the sums of these chunks, as far as they count; those of all chunks of a cell that count are known."""
+    if isinstance(chunks, slice) and np.array_equal(counted, visits.selected(moments)):
+        return visits.by_block(moments)
+    return _summed(frame, counted, visits.amounts(moments)[chunks])
 
 
 # Below this a round is its own number: times any number of visits it is far from the limit of an integer.
