@@ -82,7 +82,7 @@ def test_a_cheaper_choice_that_gives_up_nothing_is_followed_by_the_reason_of_the
 
 @pytest.mark.parametrize("study", [digests(), passwords(), handshakes()], ids=lambda one: str(one.about.name))
 def test_without_a_judgement_nothing_is_the_cheapest(study: StudyJudgement) -> None:
-    bare = replace(study, tolls=(), contrasts=(), claims=(), tables=(), compare=None)
+    bare = replace(study, tolls=(), contrasts=(), claims=(), tables=(), ledger=None)
     choices = whole_answer(bare).choices
     assert not any("cheapest" in step or X in step for step in choices.steps)
     assert all("not compared" in step for step in choices.steps[1:])

@@ -37,6 +37,16 @@ def test_where_no_core_was_probed_no_block_was_quiet() -> None:
     assert 0 == Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0]).quiet_blocks
 
 
+def test_comparisons_that_were_expected_are_those_that_were_not() -> None:
+    costs_ns = {"none": [100.0] * 8, "a": [210.0, 200.0] * 4, "b": [190.0, 201.0, 205.0] * 2, "c": [300.0]}
+    rows = [row({"choice": name}, each, repeats_ns=each[::-1]) for name, each in costs_ns.items()]
+    rows.append(row({"choice": "d"}, outcome=Outcome.FAILED, reason="it fell over"))
+    pairs = [(one, other) for one in rows for other in rows]
+    alone, together = Ledger(rows, Terms(0.03, 1)), Ledger(rows, Terms(0.03, 1))
+    together.expect(pairs)
+    assert [alone.compare(*pair) for pair in pairs] == [together.compare(*pair) for pair in pairs]
+
+
 def test_cells_of_the_same_batches_share_their_frame() -> None:
     """So that which of their rounds meet is found once for all of them."""
     rows = [row({"choice": name}, [100.0] * blocks) for name, blocks in (("none", 8), ("a", 8), ("b", 6))]
@@ -60,7 +70,7 @@ def test_noise_that_reaches_to_nothing_reaches_everywhere() -> None:
 def test_a_table_of_another_metric_says_nothing_of_the_cost_of_two_cells() -> None:
     rows = [row({"choice": "none"}, [100.0] * 8, repeats_ns=[100.0] * 8), row({"choice": "x"}, [200.0] * 8)]
     toll = Ledger(rows, Terms(0.03, 1)).compare(rows[1], rows[0])
-    of: Any = SimpleNamespace(study=study_run(rows), noise=None, compare=None, contrasts=(), tolls=())
+    of: Any = SimpleNamespace(study=study_run(rows), noise=None, ledger=None, contrasts=(), tolls=())
     for metric, found in ((None, toll), ("memory", None)):
         of.tables = [SimpleNamespace(table=SimpleNamespace(metric=metric), cells=[SimpleNamespace(toll=toll)])]
         assert found == Compared(of).of(rows[1], rows[0])

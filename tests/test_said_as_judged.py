@@ -72,7 +72,7 @@ def test_equal_undecided_and_uncompared_costs_have_a_sentence_each(verdict: Verd
     assert toll.ratio is not None
     wide = replace(toll, ratio=replace(toll.ratio, low=0.9, high=1.1), verdict=Verdict.UNCLEAR)
     tolls = {Verdict.FREE: study.tolls, Verdict.UNCLEAR: (*rest, wide), None: rest}[verdict]
-    said = " ".join(answer(replace(study, tolls=tolls, contrasts=(), compare=None)))
+    said = " ".join(answer(replace(study, tolls=tolls, contrasts=(), ledger=None)))
     for one, words in OPEN.items():
         assert (one is verdict) is all(text in said.lower() for text in words), (one, said)
     # A way that no verdict separates from the answer never makes it the cheapest.
@@ -120,7 +120,7 @@ def test_two_cells_that_no_toll_compares_are_compared_by_the_judge(monkeypatch: 
     assert found == pairs.of(rows["sha3-256"], rows["blake3"]) == pairs.of(rows["sha3-256"], rows["blake3"])
     assert pairs.of(rows["blake3"], rows["sha3-256"]) is None
     # Without the trials nothing can be compared.
-    assert Compared(replace(judged, compare=None)).of(rows["sha3-256"], rows["blake3"]) is None
+    assert Compared(replace(judged, ledger=None)).of(rows["sha3-256"], rows["blake3"]) is None
 
 
 def test_counts_are_of_the_place_that_is_named() -> None:
@@ -238,7 +238,7 @@ def test_from_the_cheapest_is_an_order_that_was_told() -> None:
     wide = tuple(replace(t, ratio=replace(t.ratio, low=0.1, high=99.0)) if t.ratio else t for t in study.tolls)
     for text in use_sentences(Uses(replace(study, tolls=wide))):
         assert "from the cheapest" not in text
-    uncompared = use_sentences(Uses(replace(study, tolls=wide, contrasts=(), compare=None)))
+    uncompared = use_sentences(Uses(replace(study, tolls=wide, contrasts=(), ledger=None)))
     assert any(", by measured cost (not all were compared)" in text for text in uncompared)
 
 
@@ -252,7 +252,7 @@ def test_an_open_order_has_its_reason() -> None:
         ((wide,), ["this run cannot distinguish some"]),
         ((), ["not all were compared"]),
     ):
-        judged = replace(study, tolls=tolls, contrasts=(), compare=None)
+        judged = replace(study, tolls=tolls, contrasts=(), ledger=None)
         pairs, (place,) = Compared(judged), places(judged)
         offers = {
             way.row.choice: Offer(way.row.choice, "hash", (WayCost(place, way, None, pairs),)) for way in place.ways

@@ -94,5 +94,5 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         scaling=scaling(ledger),
         repeats=repeats(ledger),
         break_evens=break_evens(ledger, study.family),
-        compare=ledger.compare,
+        ledger=ledger,
     )

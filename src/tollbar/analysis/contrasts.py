@@ -59,7 +59,9 @@ def contrasts(study_run: StudyRun, ledger: Ledger) -> tuple[Contrast, ...]:
     study = study_run.study
     rows = [row for row in ledger.rows if ledger.why_unmeasured(row) is None]
     found: dict[str, dict[tuple[Value, Value], list[Toll]]] = defaultdict(lambda: defaultdict(list))
-    for name, row, for_row in contrasted(study, rows):
+    pairs = [*contrasted(study, rows)]
+    ledger.expect((row, for_row) for _, row, for_row in pairs)
+    for name, row, for_row in pairs:
         member = ledger.compare(row, for_row)
         if member.ratio is not None:
             found[name][row.coordinates[name], for_row.coordinates[name]].append(member)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +10,7 @@ from tollbar.analysis.claims import ClaimResult
 from tollbar.analysis.contrasts import Contrast
 from tollbar.analysis.crosstables import CrossTableResult
 from tollbar.analysis.factors import FactorsResult
+from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.measurements import Measurement
 from tollbar.analysis.scaling import ScalingResult
 from tollbar.analysis.trust import Trust
@@ -45,8 +45,8 @@ class StudyJudgement:
     repeats: tuple[tuple[Row, Interval], ...] = ()
     """Cells that were measured twice, with the ratio of the two costs: each baseline, and a cell of each other kind."""
     break_evens: tuple[BreakEven, ...] = ()
-    compare: Callable[[Row, Row], Toll] | None = field(default=None, compare=False, repr=False)
-    """Comparison of any two cells; None if only the values above are known."""
+    ledger: Ledger | None = field(default=None, compare=False, repr=False)
+    """Comparisons of any two cells; None if only the values above are known."""
 
     view: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
     """Cache of values that the report derives from this judgement, by the function that makes them.

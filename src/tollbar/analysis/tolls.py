@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 
 from tollbar.analysis.decisions import Terms, decide, jointly, more_blocks, reach
 from tollbar.analysis.judgement import StudyJudgement
@@ -54,7 +56,7 @@ class Compared:
     """
 
     def __init__(self, study: StudyJudgement) -> None:
-        self._terms, self._noise, self._compare = Terms.of(study.study), study.noise, study.compare
+        self._terms, self._noise, self._ledger = Terms.of(study.study), study.noise, study.ledger
         self._made = 0
         cells = (cell for result in study.tables if result.table.metric is None for cell in result.cells)
         members = (member for contrast in study.contrasts for member in contrast.members)
@@ -67,6 +69,12 @@ class Compared:
             for one in (toll, toll.turned)
         }
 
+    def expect(self, of: Iterable[tuple[Row, Row]]) -> None:
+        """Prepare comparisons that will be asked for, as many as may still be made."""
+        if self._ledger is not None:
+            new = ((row, against) for row, against in of if (row.key, against.key) not in self._found)
+            self._ledger.expect(islice(new, MOST_MADE - self._made))
+
     def of(self, row: Row, against: Row, among: int = 1) -> Toll | None:
         """Return the toll of a cell against another; None if there is no comparison.
 
@@ -74,8 +82,8 @@ class Compared:
         and a verdict that it does not support becomes unclear.
         """
         key = row.key, against.key
-        if key not in self._found and self._compare is not None and self._made < MOST_MADE:
-            self._found[key] = self._with_noise(self._compare(row, against))
+        if key not in self._found and self._ledger is not None and self._made < MOST_MADE:
+            self._found[key] = self._with_noise(self._ledger.compare(row, against))
             self._made += 1
         toll = self._found.get(key)
         return None if toll is None or toll.ratio is None else one_of(among, toll, self._terms)

@@ -134,6 +134,9 @@ def places(study: StudyJudgement) -> Sequence[Place]:
     for row in measured:
         if row.standing.is_of_option:
             found.setdefault(spot(row, given), []).append(_way(row, cost))
+    for ways in found.values():
+        ways.sort(key=lambda way: way.cost)
+    pairs.expect((way.row, ways[0].row) for ways in found.values() for way in ways[1:])
     return [
         answered(
             Place(at_spot(given, where), _ranked(ways, pairs), None, is_of_one_choice="choice" in given),
@@ -190,11 +193,11 @@ def _beside(nulls: Sequence[Way], best: Way) -> Way | None:
 
 
 def _ranked(ways: Sequence[Way], pairs: Compared) -> list[Way]:
-    """Return the ways by cost; a way judged to cost less than the first one precedes it, whatever their costs.
+    """Return ways that are sorted by cost; one that is judged to cost less than the first one precedes it.
 
     A verdict rests on a comparison and a cost on one cell alone, so that the two may differ a little.
     """
-    ranked = sorted(ways, key=lambda way: way.cost)
+    ranked = [*ways]
     # If the baseline is as good as the cheapest, it comes first: its name is the same in every run, and the verdicts
     # are about it.
     for way in ranked[1:]:
