@@ -86,7 +86,7 @@ def test_the_choice_follows_the_environment(tollbar: Tollbar) -> None:
 def test_a_choice_that_another_server_has_is_named(tollbar: Tollbar) -> None:
     done = tollbar("choose", "web-auth", "--for", "0s", "--environment", "intranet")
     assert 1 == done.returncode
-    assert "the embedded server has no Kerberos; `server=NAME` sets another server" in done.stderr
+    assert "the embedded server has no Kerberos; ask with `server=httpd`" in done.stderr
 
 
 def test_environments_are_listed(tollbar: Tollbar) -> None:

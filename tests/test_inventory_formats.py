@@ -75,7 +75,11 @@ OTHERS: dict[str, tuple[bytes, str, str]] = {
     "Latin-1": (INVENTORY.replace(b"1.6", b"1.6\xe4"), "is not UTF-8", "`iconv -f LATIN1"),
     "bytes": (b"\x9c\xff\xfe\x01", "is neither JSON nor text", "cdxgen"),
     "lines": (INVENTORY + b"\n" + INVENTORY, "several JSON documents", "`head -n 1 FILE | tollbar price -`"),
-    "YAML": (b"# of ours\nbomFormat: CycloneDX\nspecVersion: '1.6'\n", "is YAML", "`yq -o json FILE | tollbar price -`"),
+    "YAML": (
+        b"# ours\nbomFormat: CycloneDX\nversion: 1\n",
+        "is YAML",
+        "`yq -o json FILE | tollbar price -`",
+    ),
     "other YAML": (b"---\ntls:\n  minVersion: VersionTLS12\n", "is YAML", "cdxgen"),
     "CSV": (b"name,size\nAES,256\nRSA,2048\n", "is a table of values (CSV)", "docs/price.md"),
     "XML": (

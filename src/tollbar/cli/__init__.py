@@ -6,6 +6,7 @@ import errno
 import gc
 import io
 import os
+import re
 import resource
 import signal
 import sys
@@ -186,9 +187,11 @@ ALSO_OPTIONS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("--output", "--out", "--out-dir"), ("--output", "--runs")),
     **dict.fromkeys(("--iterations", "--repeat"), ("--blocks",)),
     "--format": ("--json", "--markdown"),
+    **dict.fromkeys(("--csv", "--parquet"), ("--format",)),
     "--no-rehearse": ("--no-self-test",),
 }
 """Options as other tools and commands name them, each with those that a command may have in its place."""
+_NOT_WHOLE = re.compile(r"Invalid value for (--[a-z-]+): unable to convert \"(.*)\" into int\.", re.DOTALL)
 WITH_COORDINATES = ("ask", "choose", "tune")
 """Commands that take NAME=VALUE."""
 
@@ -352,6 +355,10 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         if name not in NEEDS:
             raise TollbarError(str(error), hint=f"`tollbar {name} --help` lists its options") from error
         needs, example = NEEDS[name]
+        if name == "upgrade" and len(arguments) > 1:
+            from tollbar.decide.upgrade.things import example as builds_like
+
+            example = f"upgrade {builds_like(arguments[1])}"
         raise TollbarError(f"`tollbar {name}` needs {needs}", hint=f"for example `tollbar {example}`") from error
     except UnknownOptionError as error:
         known = {each for one in app[name].assemble_argument_collection() for each in one.names}
@@ -368,7 +375,10 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
     except UnusedCliTokensError as error:
         first = one_line((error.unused_tokens or [""])[0])
         what = f"unexpected argument `{first}` of `tollbar {name}`"
-        raise TollbarError(what, hint=f"`tollbar {name} --help` lists its arguments") from error
+        from tollbar.cli.meant import unexpected
+
+        hint = unexpected(name, arguments, first) or f"`tollbar {name} --help` lists its arguments"
+        raise TollbarError(what, hint=hint) from error
     except CycloptsError as error:
         hint = None
         if name == "list":
@@ -376,6 +386,9 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
             from tollbar.cli.meant import of_lists
 
             hint = of_lists(arguments, LISTS)
+        if number := _NOT_WHOLE.fullmatch(str(error)):
+            what = f"`{one_line(number[2])}` must be a whole number, for example `8`"
+            raise TollbarError(what, where=number[1]) from error
         # The hint names the nearest list once.
         what = str(error).partition(" Did you mean ")[0] if hint else str(error)
         raise TollbarError(what, hint=hint or f"`tollbar {name} --help` lists its options") from error

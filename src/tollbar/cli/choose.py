@@ -29,7 +29,8 @@ from tollbar.cli.layouts import (
     read_seconds,
     show_answer,
 )
-from tollbar.core.errors import ExitStatus, TollbarError, nearest
+from tollbar.cli.meant import swapped
+from tollbar.core.errors import ExitStatus, TollbarError, nearest, one_line
 from tollbar.core.intervals import FEWEST_BLOCKS
 from tollbar.core.patterns import is_like
 from tollbar.decide.candidates import PROVIDER, Nearby, nearby
@@ -107,6 +108,10 @@ def choose(
         costs.
     """
     began_s = time.monotonic()
+    if (typed := swapped(family, [*words, *policy])) is not None:
+        raise TollbarError(
+            f"`{one_line(family)}` is a policy; the family must be first", hint=f"tollbar choose {typed}"
+        )
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)
     policies.refuse_silent(asked.policies, asked.family.name)
     suiting = (policies.environment(one, asked.family.name) for one in dict.fromkeys(environment))
@@ -138,7 +143,11 @@ def choose(
         )
         if not found.qualifies and near.refusal is not None:
             # A choice may qualify on another server.
-            other = "; `server=NAME` sets another server (`tollbar list servers`)" if asked.family.servers else ""
+            other = (
+                "; `server=NAME` sets another server (`tollbar list servers`)"
+                if asked.family.servers and "`server=" not in near.refusal
+                else ""
+            )
             terminal.say(f"  left out   {near.refusal}{other}")
     if not found.qualifies and asked.on > asked.today:
         found = replace(found, instead=_instead(asked, given))

@@ -153,7 +153,10 @@ def read_seconds(option: str, said: str, likely: Sequence[str] = ("s", "ms")) ->
     try:
         return LONGEST_S.check(units.seconds(said, likely))
     except ValueError as error:
-        raise TollbarError(str(error), where=f"{option} {units.quoted(said)}") from error
+        # A shell passes `250 ms` as two words.
+        meant = error.meant if isinstance(error, units.Misread) else ()
+        hint = f"type `{option} {meant[0].replace(' ', '')}`, without a space" if meant else None
+        raise TollbarError(str(error), where=f"{option} {units.quoted(said)}", hint=hint) from error
 
 
 def check_number(option: str, number: float, limits: Limits) -> None:

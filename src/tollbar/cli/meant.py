@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 
 from tollbar.catalog import families, policies
@@ -17,9 +18,34 @@ def elsewhere(word: str) -> str | None:
     for family, one in known.items():
         if choice := spelling.find(word, one.choices):
             return f"`{choice}` is a choice: `tollbar list choices {family}` lists it"
-    shipped = policies.shipped()
-    found = spelling.find(word, shipped) or next((one for one in shipped if one == policies.with_edition(word)), None)
+    found = _policy(word)
     return f"`{found}` is a policy: `tollbar list policies` lists it" if found else None
+
+
+def unexpected(command: str, arguments: Sequence[str], word: str) -> str | None:
+    """Return the hint for an argument too many, or None where nothing is likely."""
+    policy = next((one for one in arguments[1:] if _policy(one)), None)
+    if policy and command == "price":
+        return f"did you mean `--policy {policy}`?"
+    if command == "new":
+        family = shlex.quote(next((one for one in arguments[1:] if not one.startswith("-")), "digest"))
+        is_file = word.endswith(".toml")
+        return f"`tollbar new {family} > {shlex.quote(word) if is_file else 'mine.toml'}` writes a study to change"
+    return None
+
+
+def swapped(word: str, others: Sequence[str]) -> str | None:
+    """Return the family and the policy to type, if a policy is in the place of the family, else None."""
+    known = families.families()
+    if spelling.find(word, known) or (policy := _policy(word)) is None:
+        return None
+    family = next((name for one in others if (name := spelling.find(one, known))), "FAMILY")
+    return f"{family} --policy {policy}"
+
+
+def _policy(word: str) -> str | None:
+    shipped = policies.shipped()
+    return spelling.find(word, shipped) or next((one for one in shipped if one == policies.with_edition(word)), None)
 
 
 def of_lists(arguments: Sequence[str], lists: Collection[str]) -> str | None:

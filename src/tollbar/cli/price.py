@@ -124,9 +124,9 @@ def _refuse_other_words(word: str) -> None:
     if is_folder(Path(word)):
         example = shlex.quote(str(Path(word) / "cbom.json"))
         raise TollbarError("is a folder; it must be a file", where=one_line(word), hint=f"for example {example}")
-    if not os.path.lexists(word) and (hint := elsewhere(word)):
+    if not os.path.lexists(word) and (found := elsewhere(word)):
         what = f"no such file: `{one_line(word)}`; `tollbar price` needs an inventory first"
-        raise TollbarError(what, hint=f"{hint}; for example `tollbar price cbom.json --policy asvs-level-2`")
+        raise TollbarError(what, hint=f"{found}; for example `tollbar price cbom.json --policy asvs-level-2`")
 
 
 def _measured(

@@ -38,6 +38,8 @@ _MOST_LETTERS = 40
 _COUNT = re.compile(r"\s*([0-9][0-9_]{0,39})(?:\^([0-9]{1,2}))?\s*")
 _THOUSANDS = re.compile(r"\s*([0-9]+)\s*([kKmM])\s*")
 _POWERS = {"k": 1, "m": 2}
+_POWER = re.compile(r"\s*([0-9]{1,9})\s*\*\*\s*([0-9]{1,2})\s*")
+_DECIMAL = re.compile(r"\s*[0-9]{1,9}(?:\.[0-9]{1,9})?[eE]\+?([0-9]{1,2})\s*")
 _FIGURE = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?)\s*((?![eE][-+]?[0-9])[A-Za-zµ%×].*?)\s*")
 _NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµμ%/]*)\s*")
 
@@ -93,11 +95,22 @@ def count(text: str | int) -> int:
     """Return a whole number: `600000`, `600_000`, `2^17`. Raises ValueError with the expected spelling."""
     match = _COUNT.fullmatch(quoted(text))
     if not match:
-        short = _THOUSANDS.fullmatch(quoted(text))
-        meant = f"{short[1]}{'_000' * _POWERS[short[2].lower()]}" if short else "12"
-        raise ValueError(f"`{quoted(text)}` must be a whole number, for example `{meant}`")
+        meant = _meant_count(quoted(text))
+        raise Misread(f"`{quoted(text)}` must be a whole number, for example `{meant or 12}`", [meant] if meant else ())
     number, power = int(match[1].replace("_", "")), match[2]
     return number if power is None else number ** int(power)
+
+
+def _meant_count(text: str) -> str | None:
+    """Return the whole number of another notation: `600k`, `6e5`, `2**17`; None: it is none."""
+    if short := _THOUSANDS.fullmatch(text):
+        return f"{short[1]}{'_000' * _POWERS[short[2].lower()]}"
+    if power := _POWER.fullmatch(text):
+        return f"{power[1]}^{power[2]}"
+    if decimal := _DECIMAL.fullmatch(text):
+        value = float(text)
+        return f"{value:_.0f}" if value == int(value) and int(decimal[1]) < 12 else None
+    return None
 
 
 def share(text: str | int | float) -> float:

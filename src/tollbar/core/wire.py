@@ -140,7 +140,9 @@ def parse(
         adapter: TypeAdapter[Table] = _adapter(cast("Hashable", table))
         return adapter.validate_python(said | more)
     except tomllib.TOMLDecodeError as error:
-        raise TollbarError(f"not TOML: {error}", where=where) from error
+        looks = 'it looks like JSON; it must be TOML, for example `name = "value"`'
+        hint = looks if text.removeprefix("\ufeff").lstrip()[:1] == "{" else None
+        raise TollbarError(f"not TOML: {error}", where=where, hint=hint) from error
     except ValidationError as error:
         raise _fault(error, table, where, known or {}) from error
     except (RecursionError, ValueError) as error:

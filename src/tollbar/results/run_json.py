@@ -170,6 +170,9 @@ def about(directory: Path) -> dict[str, Any]:
         ) from error
     except RecursionError as error:
         raise TollbarError("not as Tollbar writes it: nested too deeply", where=str(path)) from error
+    except NotADirectoryError as error:
+        hint = "give a directory that `tollbar run` made, for example `runs/2026-11-21-101500-digests`"
+        raise TollbarError("is a file; it must be a run's directory", where=str(directory), hint=hint) from error
     except (OSError, ValueError) as error:
         raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
     schema = said.get("schema") if isinstance(said, dict) else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tollbar.catalog import families, libraries, servers
 from tollbar.catalog.families import OF_A_LOAD, Family, Value
 from tollbar.catalog.libraries import Provider, built_in, normal
-from tollbar.core import wire
+from tollbar.core import spelling, wire
 from tollbar.core.errors import TollbarError
 from tollbar.core.patterns import is_like
 from tollbar.study.values import DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
@@ -95,7 +95,8 @@ def _family(name: str, words: Sequence[str]) -> Family:
             raise
     first, choice = next(iter(homes.items()))
     what = f"`{choice}` is a choice of {' and of '.join(homes)}; the family must be first"
-    raise TollbarError(what, hint=shlex.join(["tollbar", "ask", first, choice, *words]))
+    others = [word for word in words if spelling.find(word, homes) is None]
+    raise TollbarError(what, hint=shlex.join(["tollbar", "ask", first, choice, *others]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ from tollbar.study.values import CLIENT_PLACES, NOT_SETTINGS
 MOST_DIGITS = 18
 # Number with separated thousands.
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3}){1,4}")
+# Words between choices, as people write them.
+_BETWEEN = ("vs", "vs.", "versus", "against", "and", "or", "to", "with")
+_SIZE = re.compile(r"[0-9][0-9_.]*\s?(?:[kKmMgG]i?[bB]?|[bB]|[mun]?s|%)")
 # The server that needs no installation.
 DEFAULT_SERVER = "embedded"
 _EXAMPLES = {
@@ -96,6 +99,13 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
     several = [spelling.find(one, family.choices) for one in re.split(r"[,;+]\s*", word) if one]
     if len(several) > 1 and None not in several:
         yield f"separate choices by spaces: `{' '.join(str(one) for one in several)}`"
+    if word.casefold() in _BETWEEN:
+        yield f"remove `{word}`: choices are separated by spaces, for example `{' '.join([*family.choices][1:3])}`"
+    written, sign, typed = word.partition(":")
+    if sign and (name := _named_coordinate(family, written)) in (*family.settings, *NOT_SETTINGS):
+        yield f"write `{name}={typed}`"
+    if _SIZE.fullmatch(word):
+        yield f"a value follows its name and `=` without a space, for example `NAME={word}`"
     if len(spelling.meant(word, family.choices)) > 1 or spelling.is_near(word, family.choices):
         # It is an ambiguous choice, not another kind of word.
         return
@@ -197,7 +207,12 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
         return said
     found = spelling.find(said, known)
     if found is None:
-        raise TollbarError(f"no such {name}: `{said}`", where=word, hint=nearest(said, known))
+        likely = known
+        if name == "server" and family.servers:
+            # A web server's family is not measured on databases.
+            kinds = {servers.all_servers()[one].frontend.name for one in family.servers}
+            likely = tuple(one for one, at in servers.all_servers().items() if at.frontend.name in kinds)
+        raise TollbarError(f"no such {name}: `{said}`", where=word, hint=nearest(said, likely))
     return found
 
 
@@ -210,8 +225,18 @@ def _of_setting(setting: Setting, said: str, word: str) -> Value:
     except NotAValue as error:
         raise TollbarError(error.what, where=word, hint=error.hint) from error
     except ValueError as error:
-        raise TollbarError(str(error), where=word, hint=_typed(word, error)) from error
+        hint = _typed(word, error) or _as_exponent(setting, said)
+        raise TollbarError(str(error), where=word, hint=hint) from error
     return read if setting.is_count or setting.values else value
+
+
+def _as_exponent(setting: Setting, said: str) -> str | None:
+    """Return the hint for `cost=2^10` of a setting whose value is the exponent itself."""
+    exponent = said.removeprefix("2^").removeprefix("2**")
+    if exponent == said or not exponent.isdecimal() or len(exponent) > 2 or setting.unit == "power-of-two":
+        return None
+    is_allowed = (setting.least or 0) <= int(exponent) <= (setting.most or 0)
+    return f"did you mean `{setting.name}={exponent}`?" if is_allowed else None
 
 
 def _typed(word: str, error: ValueError) -> str | None:

@@ -17,7 +17,7 @@ from tollbar.core.errors import TollbarError, unknown
 from tollbar.decide.upgrade.shared import with_shared
 from tollbar.decide.upgrade.things import LIBCRYPTO, Thing
 from tollbar.lab.servers.loading import libssl_beside, name_end
-from tollbar.study import Study, read
+from tollbar.study import Study, choice_homes, read
 
 TLS, DEFAULTS = "tls-defaults", "defaults"
 """The families that take a library and its defaults apart."""
@@ -34,6 +34,10 @@ def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tup
     known = _asked_of(old.kind)
     for name in families:
         if name not in known:
+            homes = [home for home in choice_homes(name) if home in known]
+            if homes:
+                what = f"`{name}` is a choice; an upgrade measures whole families"
+                raise TollbarError(what, where=new.said, hint=f"did you mean `{homes[0]}`?")
             raise unknown("family of this build", name, known, where=new.said)
     out_of_reach = not_asked(old, new, families)
     for name, reason in out_of_reach.items():

@@ -16,6 +16,7 @@ from tollbar.core import spelling
 from tollbar.core.errors import TollbarError, nearest
 from tollbar.decide.upgrade import builds, fetching
 from tollbar.lab.servers.loading import libssl_beside, name_end
+from tollbar.study import choice_homes
 
 LIBCRYPTO, PACKAGE, PASSWORDS = "libcrypto", "package", "password"
 """Kinds of upgraded things apart from servers and runtimes, whose kinds are their servers' and platforms' names."""
@@ -182,7 +183,9 @@ def _refuse_bare_version(old: str, new: str) -> None:
     """Raise TollbarError for `cryptography 44.0.0`: both builds need a name and a version."""
     if _BARE_VERSION.fullmatch(new) and _BARE_NAME.fullmatch(old):
         what = "is a version without a name; both builds need a name and a version"
-        words = example(old) if old in _EXAMPLES else f"{old}==OLD {old}=={new}"
+        sign = "@" if old in ("node", "go") else "=="
+        typed = f"{old}{sign}{new.removeprefix('v')}"
+        words = f"{old}{sign}OLD {typed}" if _is_fetched(typed) else example(old)
         raise TollbarError(what, where=new, hint=f"for example `tollbar upgrade {words}`")
 
 
@@ -249,7 +252,7 @@ def example(said: str) -> str:
 
 def _meant(said: str) -> str:
     """Return the hint for a word that is no build: the word to type where it is likely."""
-    if spelling.find(said, families.families()) or families.choice_homes(said):
+    if spelling.find(said, families.families()) or choice_homes(said):
         return "families follow both builds, for example `tollbar upgrade libcrypto libcrypto:psycopg tls`"
     words = _OTHER_SIGN.fullmatch(said)
     name, version = (words[1].lower(), words[2]) if words else (said.lower(), "")

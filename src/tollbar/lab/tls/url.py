@@ -362,8 +362,16 @@ def _negotiated(remote: Remote, scenario: WireScenario | None = None) -> str:
     raise TollbarError(reason, where=remote.name, hint=hint)
 
 
+_BARE_HOST = re.compile(
+    r"(?:localhost|[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8})(?::[0-9]{1,5})?(?:/[\w./-]{0,200})?", re.I
+)
+"""Host without a scheme, and without a user, whose password a hint would print."""
+
+
 def _parts(url: str) -> SplitResult:
     hint = "for example `https://localhost:8443/path`"
+    if _BARE_HOST.fullmatch(url):
+        hint = f"did you mean `https://{url}`?"
     try:
         parts = urlsplit(url)
         _ = parts.port
