@@ -15,7 +15,7 @@ from tollbar.catalog import families
 from tollbar.catalog.families import Standing, default_cell, given_up
 from tollbar.decide.choose.answered import Answered, distinguishing
 from tollbar.decide.choose.headline import Qualifying, first_sentences
-from tollbar.decide.choosing import choose, choose_unpriced
+from tollbar.decide.choosing import choose, chosen
 from tollbar.decide.rulings import Candidate, Wanted, candidate
 from tollbar.report.standings import IN_GOOD_STANDING
 from tollbar.report.ways import of_default
@@ -78,7 +78,7 @@ def test_what_cannot_be_distinguished_from_the_default_does_not_come_before_it()
 def test_without_costs_the_default_is_named_if_it_qualifies() -> None:
     def text_of(want: Wanted) -> str:
         cells = [{"choice": name, "op": "hash", "bytes": 4096} for name in ("sha-256", "sha-384", "sha-512")]
-        found = Answered(want, [choose_unpriced(want, cells)], (), "", is_unpriced=True)
+        found = Answered(want, [chosen(want, {}, [candidate(want, cell) for cell in cells])], (), "", is_unpriced=True)
         return first_sentences(found, distinguishing(found))
 
     counted = "Of the cells near what was asked {} qualify; nothing was measured."

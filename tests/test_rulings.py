@@ -10,8 +10,8 @@ import pytest
 from tollbar.catalog.families import Value, cells_of, families
 from tollbar.catalog.policies import Ruling
 from tollbar.core.errors import TollbarError
-from tollbar.decide.choosing import Choosing, choose_unpriced
-from tollbar.decide.rulings import Wanted, wanted
+from tollbar.decide.choosing import Choosing, chosen
+from tollbar.decide.rulings import Wanted, candidate, wanted
 
 TODAY = date(2026, 11, 23)
 
@@ -21,7 +21,8 @@ def asked(family: str, *policies: str, threats: tuple[str, ...] = (), on: str | 
 
 
 def unpriced(want: Wanted, **given: tuple[Value, ...]) -> Choosing:
-    return choose_unpriced(want, cells_of(want.family, {name.replace("_", "-"): some for name, some in given.items()}))
+    cells = cells_of(want.family, {name.replace("_", "-"): some for name, some in given.items()})
+    return chosen(want, {}, [candidate(want, cell) for cell in cells])
 
 
 def choices(some: object) -> set[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from family_text import A_FAMILY, A_VALUE
 from tollbar.catalog.families import Degree, Family, Mitigation, Standing, Value, at_defaults, families, read_family
+from tollbar.catalog.families.coordinates import is_one_of
 from tollbar.catalog.families.threats import complaints, raised
 from tollbar.core.errors import TollbarError
 
@@ -26,7 +27,7 @@ def test_every_choice_says_something_of_every_threat_from_a_source(name: str) ->
     for choice, threat in itertools.product(family.choices.values(), family.threats.values()):
         if choice.standing is not Standing.NULL:
             assert threat.name in choice.mitigates
-            found = threat.authority_for(choice.name)
+            found = [one.authority for one in threat.sources if is_one_of(choice.name, one.of)]
             assert found, f"{choice.name}: {threat.name}"
             assert all(one.by and one.where and one.says and one.seen for one in found)
 

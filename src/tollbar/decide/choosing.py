@@ -6,7 +6,7 @@ cannot distinguish from the cheapest share its place. Without a run there is no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal
@@ -165,11 +165,6 @@ def _compare(ledger: Ledger, among: int, row: Row, against: Row) -> Toll:
     """Return a comparison, its verdict adjusted for all pairs: any of them may be one with the cheapest."""
     toll = ledger.compare(row, against)
     return replace(toll, verdict=one_of(among, toll, ledger.terms).verdict)
-
-
-def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
-    """Return the standings of cells, without a run."""
-    return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells])
 
 
 def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate]) -> Choosing:

@@ -138,11 +138,6 @@ def _entry(section: Section | Listing, *, whole: bool = True) -> Entry:
     return Entry(section.name, section.title, parts=inside)
 
 
-def _source(judgement: Judgement, published: Published) -> Section:
-    blocks = tuple(blocks_of(published, judgement.run, folding=False))
-    return Section(published.heading, blocks, _source_name(published))
-
-
 def _source_name(published: Published) -> str:
     return f"source-{published.source.name if published.source else ''}"
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from pydantic.dataclasses import dataclass as read_dataclass
 
-from tollbar.catalog.families.coordinates import Value, fits, is_one_of
+from tollbar.catalog.families.coordinates import Value, fits
 from tollbar.core.wire import KEYS, Strict
 
 
@@ -99,10 +99,6 @@ class Threat:
     name: str
     title: str
     sources: tuple[ThreatSource, ...] = ()
-
-    def authority_for(self, choice: str) -> tuple[Authority, ...]:
-        """Return the sources of the statements on this threat and this choice."""
-        return tuple(s.authority for s in self.sources if is_one_of(choice, s.of))
 
 
 def statement_at(said: Sequence[Mitigation], coordinates: Mapping[str, Value]) -> Mitigation:
