@@ -372,6 +372,7 @@ SCENARIOS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "no authorities": ("has no certificate", lambda: f'trust = "good.json"\n{STEP}'),
     "many authorities": ("has 501 certificates; the limit is 500", lambda: f'trust = "many.pem"\n{STEP}'),
     "settings of Kerberos in a pipe": ("it is a pipe", lambda: SIGN_IN.format("pipe") + STEP),
+    "settings of Kerberos that are two files": ("has a colon", lambda: SIGN_IN.format("a:b") + STEP),
     "endless settings of Kerberos": ("it is a device", lambda: SIGN_IN.format("/dev/zero") + STEP),
 }
 REFERRED = "${a}" * 2_000
@@ -382,6 +383,7 @@ REFERRED = "${a}" * 2_000
 def test_whatever_a_scenario_holds_it_is_refused_within_limits(what: str, place: Path) -> None:
     expected, text = SCENARIOS[what]
     os.mkfifo(place / "pipe")
+    (place / "a:b").touch()
     with (place / "large.pem").open("wb") as file:
         file.write(b"-----BEGIN CERTIFICATE-----\n")
         file.truncate(1 << 30)

@@ -39,6 +39,10 @@ def exchange_of(scenario: WireScenario, through: str | None = None, *, is_shown:
     if signed is not None and signed.krb5_config is not None and not is_shown:
         # The load client's library would wait for a pipe, and read an endless device.
         read_bytes(Path(signed.krb5_config), pipes=False)
+        if ":" in signed.krb5_config:
+            # The library would read other files, which can name code to load.
+            what = "the path of `krb5-config` has a colon, which separates files in KRB5_CONFIG; it must have none"
+            raise TollbarError(what, where=signed.krb5_config, hint="move the file to another folder")
     return {
         "scheme": "scenario",
         "sources": sources,
