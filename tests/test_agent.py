@@ -23,7 +23,6 @@ from tollbar.catalog.servers.places import RoleMachine
 from tollbar.core.records import Outcome
 from tollbar.core.runner import engine
 from tollbar.core.runner.process import Process
-from tollbar.lab.servers import nodes
 from tollbar.lab.servers.agent import Agent
 from tollbar.lab.servers.nodes import Node
 from tollbar.lab.servers.sandbox import Sandbox
@@ -101,34 +100,6 @@ def test_a_lab_is_never_silent(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> 
     node.keep_up()
     assert 3 == node.ask("anything")
     node.close()
-
-
-DEAF = """import signal, time
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-    signal.signal(number, signal.SIG_IGN)
-print("ready", flush=True)
-time.sleep(86_400)"""
-
-
-def test_ctrl_c_ends_an_agent_that_does_not_answer(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its machine may be lost. With other ends, an agent has a minute to end its components."""
-    monkeypatch.setattr(nodes, "INTERRUPTED_LIMIT_S", 0.0)
-
-    def hello(node: Node, _: str) -> None:
-        assert b"ready" == node._process.hear(PATIENCE_S)
-
-    monkeypatch.setattr(Node, "hello", hello)
-    waits = []
-    how_it_ends = Process.how_it_ends
-    monkeypatch.setattr(Process, "how_it_ends", lambda one, limit_s: waits.append(limit_s) or how_it_ends(one, 0.0))
-    place = RoleMachine("web", "192.0.2.7", reach=(sys.executable, "-c", DEAF))
-    for error in (KeyboardInterrupt, ValueError):
-        context = nodes.reached([place], at)
-        context.__enter__()
-        process = at.nodes["web"]._process._process
-        assert not context.__exit__(error, error(), None)
-        assert process.poll() is not None
-    assert [0.0, nodes.ANSWER_LIMIT_S] == waits
 
 
 def test_a_port_that_is_taken_is_had_on_the_next_address(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -325,10 +325,16 @@ def test_the_algorithms_of_a_suite_say_its_group(
         ("TLS_DHE_RSA_WITH_AES_128_GCM_SHA256", "dhe"),
         ("EDH-RSA-AES128-GCM-SHA256", "dhe"),
         ("TLS_RSA_WITH_AES_128_GCM_SHA256", "rsa"),
-        ("TLS_DHE_PSK_WITH_AES_128_GCM_SHA256", "psk"),
-        ("DHE-PSK-AES128-GCM-SHA256", "psk"),
-        ("TLS_ECDHE_PSK_WITH_AES_128_GCM_SHA256", "psk"),
-        ("TLS_RSA_PSK_WITH_AES_128_GCM_SHA256", "psk"),
+        ("TLS_DHE_PSK_WITH_AES_128_GCM_SHA256", "dhe-psk"),
+        ("DHE-PSK-AES128-GCM-SHA256", "dhe-psk"),
+        ("TLS_ECDHE_PSK_WITH_AES_128_GCM_SHA256", "ecdhe-psk"),
+        ("TLS_RSA_PSK_WITH_AES_128_GCM_SHA256", "rsa-psk"),
+        ("TLS_PSK_WITH_AES_128_GCM_SHA256", "psk"),
+        ("PSK-AES128-GCM-SHA256", "psk"),
+        ("TLS_SRP_SHA_WITH_AES_128_CBC_SHA", "srp"),
+        ("TLS_KRB5_WITH_DES_CBC_MD5", "krb5"),
+        ("TLS_ECCPWD_WITH_AES_128_GCM_SHA256", "eccpwd"),
+        ("TLS_NULL_WITH_NULL_NULL", "null"),
         ("TLS_DH_anon_WITH_AES_128_GCM_SHA256", "anon"),
         ("ADH-AES128-GCM-SHA256", "anon"),
         ("AECDH-AES128-SHA", "anon"),
@@ -338,9 +344,8 @@ def test_a_suite_is_not_judged_without_what_both_sides_prove_themselves_by(name:
     """A shared key with DHE is not one of Tollbar's certificates, and an anonymous peer has none."""
     (found,) = mapped(made(suite(name)))
     (use,) = found.uses
-    is_known = known in ("dhe", "rsa", "anon")
-    assert (known if is_known else None) == use.coordinates.get("key-exchange")
-    assert is_known or f"Tollbar's family tls has no key-exchange {known}" in use.beyond
+    assert known == use.coordinates["key-exchange"]
+    assert bool(use.beyond) is (known not in ("dhe", "rsa"))
 
 
 @pytest.mark.parametrize(

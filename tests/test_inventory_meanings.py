@@ -33,7 +33,7 @@ NIST = "sp800-131a-2024-11"
         ("DigestUtils.md5Hex", {}, "digest md5"),
         ("128-EEA2", {}, "cipher aes-128-ctr"),
         ("Dual_EC_DRBG", {"primitive": "drbg"}, "? Tollbar has no family of random number generators"),
-        ("Hash160", {}, "digest ripemd-160"),
+        ("Hash160", {}, "? Hash160 is not among Tollbar's choices"),
     ],
 )
 def test_a_number_or_word_has_its_own_meaning(name: str, properties: dict[str, Any], expected: str) -> None:

@@ -15,12 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.fleet import run_of
 
 from conftest import command
-from gather_lab import cost
 from tollbar import cli, results
-from tollbar.core import machine
 from tollbar.core.errors import TollbarError, printable
 from tollbar.report import terminal
 from tollbar.report.terminal import say_error
@@ -157,55 +154,6 @@ def test_no_text_of_a_run_steers_the_terminal(
     assert {name: [] for name in COMMANDS} == found
     page = run / "report.html"
     assert not page.exists() or not {"U+001B", "U+202E", "U+009B"} & {*steering(page.read_text("utf-8"))}
-
-
-# Commands that read a run next to other files.
-READERS: dict[str, Sequence[str]] = {
-    "choose": ("choose", "digest", "--for", "0s", "--run", "RUN"),
-    "choose as JSON": ("choose", "digest", "--for", "0s", "--run", "RUN", "--json"),
-    "choose as Markdown": ("choose", "digest", "--for", "0s", "--run", "RUN", "--markdown", "--output", "choose.html"),
-    "price": ("price", "--for", "0s", "--run", "RUN", "bom.json", "--output", "price.html"),
-    "size": ("size", "mix.toml", "--for", "0s", "--run", "RUN", "--output", "size.html"),
-    "show": ("show", "rsa-apis", "--run", "RUN"),
-    "plan": ("plan", "--resume", "RUN"),
-    "compare": ("compare", "RUN", "OTHER", "--output", "compare.html"),
-    "compare by machine": ("compare", "--by", "machine", "RUN", "OTHER", "--json", "--output", "machines.html"),
-    "export": ("export", "RUN", "--output", "chunks.csv"),
-    "report": ("report", "RUN", "--output", "report.html"),
-}
-BOM = {
-    "bomFormat": "CycloneDX",
-    "specVersion": "1.6",
-    "components": [
-        {
-            "type": "cryptographic-asset",
-            "name": f"SHA-256{POISON}",
-            "cryptoProperties": {"assetType": "algorithm", "algorithmProperties": {"primitive": "hash"}},
-        }
-    ],
-}
-MIX = '[term.a]\nrate = "20 /s"\nfamily = "digest"\nchoice = "sha-256"\nop = "hash"\nbytes = "64 B"\n'
-
-
-@pytest.mark.share(8)
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_text_of_a_run_steers_the_terminal_of_a_decision(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run, other = (run_of(tmp_path / name, machine.fingerprint(), cost()) for name in ("one", "two"))
-    KINDS[kind](run)
-    (run,) = (tmp_path / "one").iterdir()
-    (tmp_path / "bom.json").write_text(json.dumps(BOM))
-    (tmp_path / "mix.toml").write_text(MIX)
-    found = {}
-    for name, words in READERS.items():
-        ended([word.replace("RUN", str(run)).replace("OTHER", str(other)) for word in words])
-        said = capsys.readouterr()
-        found[name] = steering(said.out) + steering(said.err)
-    for path in (*tmp_path.glob("*.html"), *tmp_path.glob("*.csv")):
-        found[path.name] = sorted({"U+001B", "U+0007", "U+202E", "U+009B"} & {*steering(path.read_text("utf-8"))})
-    assert {name: [] for name in found} == found
 
 
 WORDS = {

@@ -49,7 +49,7 @@ class UseForm(Form):
     """Family of choices."""
     cell: Annotated[Values, of("use.coordinates")]
     """Choice, and the settings that the inventory gives."""
-    standing: Annotated[str | None, of(lambda priced: _standing(priced))]
+    standing: Annotated[str | None, of(lambda priced: priced.use.family.standing_of(priced.use.coordinates))]
     """Standing of the cell, with its missing facts as good as possible; null if only the asset's strength is known."""
     standing_is_sure: Annotated[bool, of("is_standing_sure")]
     """Whether no missing fact could change the standing."""
@@ -172,13 +172,9 @@ def document(pricing: Pricing) -> PriceDocument:
     return PriceDocument.read(pricing, uses)
 
 
-def _standing(priced: Priced) -> str | None:
-    return None if priced.is_by_strength else priced.use.family.standing_of(priced.use.coordinates)
-
-
 def _mitigates(priced: Priced) -> Mapping[str, str]:
     use = priced.use
-    if priced.is_by_strength or any(one.coordinate == CHOICE for one in use.unmeasured):
+    if any(one.coordinate == CHOICE for one in use.unmeasured):
         return {}
     return {name: one.degree for name, one in use.family.mitigations_of(use.coordinates).items()}
 

@@ -27,6 +27,7 @@ class Facts:
         self.unknown_oid = _unknown("oid", oid.removeprefix("? ")) if oid.startswith("? ") else None
         """Sentence about an unknown object identifier; None: it is known or absent."""
         self._written = texts.get("name", "") or texts.get("family", "")
+        self.functions = tuple(texts.get("functions", "").lower().split())
         self.levels = {name: texts[name] for name in LEVELS if name in texts}
         self.values = {name: next(iter(values)) for name, values in self.found.items() if self._is_plain(name)}
         if algorithm := self.values.get(ALGORITHM):
@@ -35,7 +36,9 @@ class Facts:
     @property
     def key(self) -> str:
         """Text of all facts that decide the choice of an asset, and of the name in a reason."""
-        return repr((self.found, self.left, self.unknown_oid, self.primitive, self._written, self.levels))
+        return repr(
+            (self.found, self.left, self.unknown_oid, self.primitive, self.functions, self._written, self.levels)
+        )
 
     def of(self, facts: Mapping[str, object]) -> Mapping[str, str]:
         return {name: self.values[name] for name in facts if name in self.values}

@@ -323,6 +323,8 @@ def _fitting(family: Family, pattern: str) -> list[str]:
 
 def _agreed(uses: tuple[AssetUse, ...], facts: Facts) -> Mapped:
     """Return the uses that the asset's primitive agrees with, or that it contradicts all of them."""
+    if contradiction := _other_function(uses, facts):
+        return Mapped(reason=contradiction, at_best=uses if _is_broken_in_all(uses, facts.primitive) else ())
     agrees = table().agrees
     if not any(facts.primitive in some for some in agrees.values()):
         return Mapped(uses)
@@ -331,6 +333,18 @@ def _agreed(uses: tuple[AssetUse, ...], facts: Facts) -> Mapped:
         return Mapped(kept)
     reason = f"its primitive says {facts.primitive}, and its name says {uses[0].coordinates['choice']}"
     return Mapped(reason=reason, at_best=uses if _is_broken_in_all(uses, facts.primitive) else ())
+
+
+def _other_function(uses: Sequence[AssetUse], facts: Facts) -> str | None:
+    """Return the sentence about a function that none of the uses can have, such as Ed25519 that encrypts, or None.
+
+    Keys of RSA may have each function, and their rows are by function.
+    """
+    if not uses or facts.values.get(ALGORITHM) == "rsa":
+        return None
+    cannot = [{*table().not_functions.get(one.family.name, ())} for one in uses]
+    other = next((one for one in facts.functions if all(one in some for some in cannot)), None)
+    return f"its functions say {other}, and its name says {uses[0].coordinates['choice']}" if other else None
 
 
 def _is_broken_in_all(uses: Sequence[AssetUse], primitive: str) -> bool:

@@ -92,11 +92,6 @@ class Priced:
         return Ruling.MEETS if is_whole and judged.ruling is Ruling.MEETS else Ruling.CANNOT_SAY
 
     @property
-    def is_by_strength(self) -> bool:
-        """Return true if the asset is known to be no stronger than the use, and no more."""
-        return self.bound is Counts.STRENGTH
-
-    @property
     def ruling(self) -> Ruling:
         """Return the ruling; `CANNOT_SAY` if a part beyond the family may break a rule, or if no policy judged."""
         if self.found.ruling is Ruling.MEETS and (self.use.beyond or not self.found.judged):
@@ -111,7 +106,7 @@ class Priced:
         open_ = [one for name, one in settings_at(family, cell).items() if name not in cell]
         values = [value.standing for one in open_ for value in one.about.values() if value.standing]
         lower = any(STANDINGS.index(standing) < worst for standing in values)
-        return not lower and has_parameters(self.use) and not self.is_by_strength
+        return not lower and has_parameters(self.use)
 
     @property
     def open(self) -> tuple[str, ...]:

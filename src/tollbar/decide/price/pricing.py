@@ -178,10 +178,7 @@ class _Market:
         """Return the candidate without the rules that cannot judge an asset with a missing fact."""
         if counts is Counts.ALL:
             return priced
-        is_of_strength = counts is Counts.STRENGTH
-        kept = tuple(
-            one for one in priced.found.broken if one.rule and (one.rule.strength is not None) is is_of_strength
-        )
+        kept = tuple(one for one in priced.found.broken if one.rule and one.rule.strength is None)
         return replace(priced, found=replace(priced.found, broken=kept))
 
     def priced(self, use: AssetUse, platform: str | None) -> Priced:

@@ -21,7 +21,6 @@ class Counts(StrEnum):
     """Rules that count for a choice in place of an asset whose facts are not all known."""
 
     ALL = ""
-    STRENGTH = "strength"
     BUT_STRENGTH = "but strength"
 
 
@@ -59,6 +58,7 @@ class Table(wire.Wire):
     length: tuple[Length, ...]
     key_sizes: dict[str, tuple[int, ...]]
     agrees: dict[str, tuple[str, ...]]
+    not_functions: dict[str, tuple[str, ...]]
     words: dict[str, str]
     not_had: dict[str, str]
     choice: tuple[Row, ...]

@@ -23,6 +23,8 @@ _WITH_CODE_POINT = re.compile(
 )
 _OID = re.compile(r"[0-2](?:\.(?:0|[1-9][0-9]*))+")
 _OF_CURVE = re.compile(r"^(ecdh|ecdsa)-sha2-([0-2](?:\.[0-9]+){3,})$")
+# Names of RFC 4432 for the exchange of keys, where the inventory does not say that they sign.
+_KEYS_OF_SSH = frozenset({"rsa2048-sha256", "rsa1024-sha1"})
 _MOST_REMEMBERED = 2**16
 # Texts are from elsewhere, and no name of a cipher suite is longer.
 _MOST_LETTERS = 200
@@ -135,6 +137,8 @@ def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
         # Some tools have the identifier as the name.
         name = said.get("name", "")
         said["name"] = table().oid.get(plain_oid(name)) or _less_code_point(_with_curve(name))
+        if said["name"] in _KEYS_OF_SSH and _is_signature(said):
+            said["name"] = said["name"].upper()
         # Some tools list a cipher suite as an algorithm.
         said["suite"] = said["name"]
     if parameter := said.get("parameter"):
@@ -145,6 +149,11 @@ def texts_of(asset: Asset, followed: Followed) -> Mapping[str, str]:
         oid = plain_oid(curve)
         said["curve"] = _of_oid(oid) if _OID.fullmatch(oid) else _less_code_point(curve)
     return {name: text for name, text in said.items() if _is_given(name, text)}
+
+
+def _is_signature(said: Mapping[str, str]) -> bool:
+    functions = said.get("functions", "").lower().split()
+    return said.get("primitive", "").lower() == "signature" or not {"sign", "verify"}.isdisjoint(functions)
 
 
 def _is_given(property_: str, text: str) -> bool:

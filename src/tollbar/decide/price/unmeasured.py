@@ -89,8 +89,8 @@ class Unmeasured:
         """Return the printed name: `DES-CFB`, `Blowfish`, `TLS 1.0`."""
         if self.value.startswith(("tls-", "ssl-")):
             return self.value.upper().replace("-", " ")
-        if self.value.startswith("oaep"):
-            return f"RSA-{self.value.upper()}"
+        if self.value.startswith(("oaep", "rsakem")):
+            return f"RSA-{self.value.removeprefix('rsa').upper()}"
         cipher, with_, rest = self.value.partition(" with ")
         if with_:
             return f"{cipher.upper()}{with_}{rest}"

@@ -154,8 +154,6 @@ def _use_cells(priced: Priced) -> list[TableCell]:
     what = place_of(family, cell, cell)
     standing = family.standing_of(cell)
     words = standing_words(standing) if priced.is_standing_sure else _open(priced)
-    if priced.is_by_strength:
-        what, words = f"no stronger than {what}", ""
     replaced = [
         str(place_of(family, one.coordinates, _differing(one.coordinates, priced))) for one in priced.replacements
     ]
@@ -194,7 +192,7 @@ def _differing(coordinates: Mapping[str, Value], priced: Priced) -> list[str]:
 
 def _unprotected(priced: Priced) -> str | None:
     """Return the threats that the use does not mitigate, or only on a condition."""
-    if priced.is_by_strength or any(one.coordinate == CHOICE for one in priced.use.unmeasured):
+    if any(one.coordinate == CHOICE for one in priced.use.unmeasured):
         # The protection of an unmeasured choice is unknown.
         return None
     said = priced.use.family.mitigations_of(priced.use.coordinates)

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,6 @@ HELLO_LIMIT_S = 60.0
 # A directory's preparation takes minutes, and has its own limit.
 START_LIMIT_S = 600.0
 ANSWER_LIMIT_S = 60.0
-# An agent ends without its lab too, because its input has ended.
-INTERRUPTED_LIMIT_S = 5.0
 # An agent ends after a minute of silence, so a few beats may be late.
 BEAT_S = 15.0
 # Limit of a TCP connection to the account agent, which tests the network after a failure.
@@ -223,14 +220,14 @@ class Node:
                 raise NotStarted(Outcome.UNSUPPORTED, reason)
         return proved
 
-    def close(self, limit_s: float = ANSWER_LIMIT_S) -> None:
-        """End the agent, and with it all that it started: by force if it takes longer than this limit."""
+    def close(self) -> None:
+        """End the agent, and with it all that it started."""
         self._closing.set()
         if self._beating is not None:
-            self._beating.join(limit_s)
+            self._beating.join(ANSWER_LIMIT_S)
         self._process.end_input()
         try:
-            self._process.how_it_ends(limit_s)
+            self._process.how_it_ends(ANSWER_LIMIT_S)
         except Ended:
             pass
         finally:
@@ -299,19 +296,13 @@ def reached(places: Sequence[RoleMachine], sandbox: Sandbox) -> Iterator[None]:
             if place.role == CLIENT:
                 continue
             node = Node(place, sandbox, Process(place.agent, is_lab=True), token_file=str(token_file))
-            stack.push(partial(_close, node))
+            stack.callback(node.close)
             node.hello(token)
             sandbox.nodes[place.role] = node
         try:
             yield
         finally:
             sandbox.nodes.clear()
-
-
-def _close(node: Node, kind: type[BaseException] | None, *_: object) -> None:
-    """Close the node. After Ctrl-C an agent that does not answer is not waited for."""
-    is_interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
-    node.close(INTERRUPTED_LIMIT_S if is_interrupted else ANSWER_LIMIT_S)
 
 
 def _said_of(provider: Provider) -> dict[str, Any]:
