@@ -268,7 +268,8 @@ def state(directory: Path) -> str:
     for path in (directory / "run.json", *sorted(_texts(directory))):
         with os.fdopen(open_file(path), "rb") as file:
             content = file.read()
-        digest.update(f"{path.relative_to(directory)} {len(content)}\n".encode() + content)
+        # A stranger's file may have a name that is not UTF-8.
+        digest.update(os.fsencode(path.relative_to(directory)) + f" {len(content)}\n".encode() + content)
     for name in RESULTS_FILES:
         with suppress(FileNotFoundError):
             _add_pages(digest, directory / name)
