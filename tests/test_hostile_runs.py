@@ -22,7 +22,8 @@ from bench.fleet import run_of
 
 from conftest import Tollbar, command
 from gather_lab import cost
-from tollbar.analysis.kept import FILE
+from tollbar import results
+from tollbar.analysis.kept import FILE, state
 from tollbar.core import machine
 from tollbar.core.errors import ExitStatus, TollbarError
 from tollbar.decide import compare
@@ -366,6 +367,37 @@ def test_a_refusal_to_resume_has_no_lines_of_the_run(tollbar: Tollbar, hostile: 
     assert 2 == done.returncode, done.stderr
     assert "forged" in done.stderr
     assert not re.search(r"^\s*warning: forged", done.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize("is_put_back", [False, True])
+@pytest.mark.parametrize("open_", [results.read, results.reopen])
+def test_a_link_that_is_laid_while_the_results_are_opened_is_not_followed(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch, open_: Callable[[Path], object], is_put_back: bool
+) -> None:
+    """Another process may write the folder, after all of its files were checked."""
+    path, own = hostile / "results.sqlite", hostile.parent / "own.db"
+    connect = sqlite3.connect
+
+    def connect_after(*words: Any, **named: Any) -> sqlite3.Connection:
+        path.rename(path.with_name("kept"))
+        path.symlink_to(own)
+        try:
+            return connect(*words, **named)
+        finally:
+            if is_put_back:
+                path.with_name("kept").replace(path)
+
+    before = _outside(hostile)
+    monkeypatch.setattr(sqlite3, "connect", connect_after)
+    with pytest.raises(TollbarError, match="another file was put in its place"):
+        open_(hostile)
+    assert before == _outside(hostile)
+
+
+def test_a_name_that_is_not_utf_8_is_a_name_too(hostile: Path) -> None:
+    before = state(hostile)
+    Path(os.fsdecode(os.fsencode(hostile / "studies") + b"/\xff.toml")).touch()
+    assert before != state(hostile)
 
 
 def test_a_hole_allows_no_longer_read(hostile: Path) -> None:

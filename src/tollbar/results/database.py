@@ -7,6 +7,7 @@ anything is read, and a read that takes longer than its size explains is interru
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import select
 import shutil
@@ -75,9 +76,32 @@ Result = TypeVar("Result")
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Open a database file. `mode` is one of SQLite's URIs: `ro`, `rw`, or `rwc`, which creates the file."""
+    """Open a database file. `mode` is one of SQLite's URIs: `ro`, `rw`, or `rwc`, which creates the file.
+
+    Raises sqlite3.Error, also if another process puts a link in the place of the file meanwhile.
+    """
+    try:
+        before = None if mode == "rwc" else path.lstat()
+    except OSError as error:
+        raise sqlite3.OperationalError("unable to open database file") from error
     # Characters such as `#`, `?` and `%` mean something in a URI.
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_PERIOD_S)
+    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_PERIOD_S)
+    # SQLite follows a link, and reads nothing before the first statement. A file of a lower layer of an overlay has
+    # another number once it was opened for writing.
+    if before is not None and not (_is_open(before) or (os.path.lexists(path) and _is_open(path.lstat()))):
+        database.close()
+        raise sqlite3.OperationalError("another file was put in its place while it was opened")
+    return database
+
+
+def _is_open(wanted: os.stat_result) -> bool:
+    """Return whether this process has a file open."""
+    for handle in os.listdir("/proc/self/fd"):
+        # The handle of the folder itself is closed by now.
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(int(handle)), wanted):
+                return True
+    return False
 
 
 def locking(statements: Callable[[], Result]) -> Result:
