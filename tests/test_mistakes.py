@@ -95,6 +95,18 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     "a word between choices": ("ask digest sha-256 vs blake3", ("remove `vs`: choices are separated by spaces",)),
     "another word between choices": ("ask digest sha-256 and blake3", ("remove `and`",)),
     "a colon for `=`": ("ask digest sha-256 bytes:4KB", ("write `bytes=4KB`",)),
+    "a colon and a space": ("ask key-exchange x25519 op: agree", ("write `op=VALUE`, without a space",)),
+    "a policy for a choice": (
+        "choose digest tr-02102 --for 0s",
+        ("it is a policy: `tollbar choose digest --policy tr-02102-2026-01`",),
+    ),
+    "a fraction": ("tune bcrypt --within 1s --at-once 2.5", ("--at-once: `2.5` must be a whole number",)),
+    "a fraction after `=`": ("run digests --blocks=7.5", ("--blocks: `7.5` must be a whole number",)),
+    "another name of a server": (
+        "upgrade postgres@15 postgres@16",
+        ("name a Debian package (`postgresql-15=VERSION`)",),
+    ),
+    "a version of Go as Go writes it": ("upgrade go1.23.1 go1.24.0", ("did you mean `go@1.23.1`?",)),
     "a space after `=`": ("ask digest sha-256 bytes= 4KB", ("without a space, for example `NAME=4KB`",)),
     "a power as in Python": ("choose password-hash scrypt n=2**17 --for 0s", ("type `n=2^17`",)),
     "a decimal exponent": (

@@ -191,12 +191,23 @@ ALSO_OPTIONS: Mapping[str, Sequence[str]] = {
     "--no-rehearse": ("--no-self-test",),
 }
 """Options as other tools and commands name them, each with those that a command may have in its place."""
+_WHOLE = ("--at-once", "--blocks", "--seed", "--simulate")
+"""Options with a whole number. Cyclopts cuts a fraction off."""
 _NOT_WHOLE = re.compile(r"Invalid value for (--[a-z-]+): unable to convert \"(.*)\" into int\.", re.DOTALL)
 WITH_COORDINATES = ("ask", "choose", "tune")
 """Commands that take NAME=VALUE."""
 
 # Messages of the loader of shared objects in an ImportError, which has no error number.
 NO_MEMORY = ("Cannot allocate memory", "failed to map segment")
+
+
+def _refuse_fractions(arguments: Sequence[str]) -> None:
+    """Raise TollbarError for `--at-once 2.5`."""
+    for one, other in zip(arguments, [*arguments[1:], ""], strict=True):
+        option, sign, value = one.partition("=")
+        number = value if sign else other
+        if option in _WHOLE and re.fullmatch(r"-?[0-9]*\.[0-9]+", number):
+            raise TollbarError(f"`{one_line(number)}` must be a whole number, for example `8`", where=option)
 
 
 def _shortage(error: BaseException | None) -> str | None:
@@ -346,6 +357,7 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
         app.command(f"{__name__}.{place}", name=one, help=line)
     if name == COMPLETION:
         app.register_install_completion_command(COMPLETION)
+    _refuse_fractions(arguments)
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except MissingArgumentError as error:

@@ -102,7 +102,7 @@ def count(text: str | int) -> int:
 
 
 def _meant_count(text: str) -> str | None:
-    """Return the whole number of another notation: `600k`, `6e5`, `2**17`; None: it is none."""
+    """Return the whole number of another notation: `600k`, `6e5`, `2**17`; None for another text."""
     if short := _THOUSANDS.fullmatch(text):
         return f"{short[1]}{'_000' * _POWERS[short[2].lower()]}"
     if power := _POWER.fullmatch(text):

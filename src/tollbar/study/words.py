@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tollbar.catalog import families, libraries, servers
+from tollbar.catalog import families, libraries, policies, servers
 from tollbar.catalog.families import DEFAULT_PROVIDERS, Family, Setting, Value
 from tollbar.catalog.families.settings import NotAValue
 from tollbar.core import machine, spelling, units
@@ -100,10 +100,13 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
     if len(several) > 1 and None not in several:
         yield f"separate choices by spaces: `{' '.join(str(one) for one in several)}`"
     if word.casefold() in _BETWEEN:
-        yield f"remove `{word}`: choices are separated by spaces, for example `{' '.join([*family.choices][1:3])}`"
+        yield f"remove `{word}`: choices are separated by spaces"
+    # A shorter word is rather a choice than the beginning of a policy.
+    if len(word) >= 4 and (policy := policies.with_edition(word)) in policies.shipped():
+        yield f"it is a policy: `tollbar choose {family.name} --policy {policy}`"
     written, sign, typed = word.partition(":")
     if sign and (name := _named_coordinate(family, written)) in (*family.settings, *NOT_SETTINGS):
-        yield f"write `{name}={typed}`"
+        yield f"write `{name}={typed or 'VALUE'}`, without a space"
     if _SIZE.fullmatch(word):
         yield f"a value follows its name and `=` without a space, for example `NAME={word}`"
     if len(spelling.meant(word, family.choices)) > 1 or spelling.is_near(word, family.choices):

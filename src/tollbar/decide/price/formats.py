@@ -141,7 +141,7 @@ def not_utf_8(content: bytes) -> tuple[str, str]:
 
 
 def of_no_json(content: bytes) -> Format:
-    """Return the format of a text that is not JSON, and is none of the configurations of `of_text`."""
+    """Return the format of a text that is not JSON, and that `of_text` does not recognise."""
     text = content[:_LOOKED_AT].decode("utf-8", "replace")
     if not text.strip():
         return Format("an empty file", HINT)

@@ -47,8 +47,17 @@ _NO_WHEELS = {
 }
 _BARE_NAME, _BARE_VERSION = re.compile(r"[A-Za-z][A-Za-z0-9_-]*"), re.compile(r"v?[0-9]+(?:\.[0-9]+)*")
 # A name and a version with the sign of another package manager: `cryptography@42.0.0`, `nginx:1.22`, `node@v20.1.0`.
-_OTHER_SIGN = re.compile(r"([A-Za-z][A-Za-z0-9_.+-]{0,80}?)(?:[-@:]|[=<>~^!]{1,3})v?(\d[A-Za-z0-9.+~-]{0,80})")
-_ALSO_CALLED = {"nodejs": "node", "golang": "go", "jdk": "java", "openjdk": "java", "jre": "java", "python3": "python"}
+_OTHER_SIGN = re.compile(r"([A-Za-z][A-Za-z0-9_.+-]{0,80}?)(?:[-@:]|[=<>~^!]{1,3})?v?(\d[A-Za-z0-9.+~-]{0,80})")
+_ALSO_CALLED = {
+    "nodejs": "node",
+    "golang": "go",
+    "jdk": "java",
+    "openjdk": "java",
+    "jre": "java",
+    "python3": "python",
+    "postgres": "postgresql",
+    "apache2": "apache",
+}
 # Go has a third number in each version since 1.21.
 _SHORT_GO = re.compile(r"go@1\.(?:2[1-9]|[3-9]\d)")
 _VERSIONS = {
