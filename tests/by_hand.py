@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tollbar.analysis import Measurement, StudyJudgement, Toll, Trust, Verdict
-from tollbar.analysis.decisions import Terms, apart, decide, more_blocks, reach, suffers
+from tollbar.analysis.decisions import Terms, decide, more_blocks, reach, suffers
 from tollbar.analysis.ledger import Ledger
-from tollbar.analysis.noise import worst_noise
+from tollbar.analysis.noise import largest_difference, worst_noise
 from tollbar.analysis.tolls import tolls
 from tollbar.catalog.families import Value
 from tollbar.core import stats
@@ -100,12 +100,11 @@ def judged(
                 measurement(row, f"{metric}-all", "ns/op", all_samples),
                 *beside(row),
             ]
-    noise = worst_noise(ledger)
     return StudyJudgement(
         study=run,
         confidence=terms.confidence,
-        noise_floor=apart(noise) if noise else None,
-        noise=noise,
+        noise_floor=largest_difference(ledger),
+        noise=worst_noise(ledger),
         measurements=tuple(measurements),
         tolls=tuple(_quieter(toll, noisy, costs, terms) for toll in tolls(ledger, run.study.baseline)),
         contrasts=(),

@@ -11,12 +11,12 @@ from tollbar.analysis.claims import ClaimResult, ClaimVerdict, claim_results
 from tollbar.analysis.comparison import Changed, Comparison, Increase, LeftOut, RowChange, compare
 from tollbar.analysis.contrasts import Contrast, contrasts
 from tollbar.analysis.crosstables import CrossCell, CrossTableResult, crosstables
-from tollbar.analysis.decisions import Terms, apart, reach
+from tollbar.analysis.decisions import Terms, reach
 from tollbar.analysis.factors import FactorPart, FactorsResult, Split, Together, factors, split_as_one_of
 from tollbar.analysis.judgement import Judgement, StudyJudgement
 from tollbar.analysis.ledger import Ledger
 from tollbar.analysis.measurements import Limit, Measurement, limit_of, measurements
-from tollbar.analysis.noise import repeats, worst_noise
+from tollbar.analysis.noise import largest_difference, repeats, worst_noise
 from tollbar.analysis.probes import quickness
 from tollbar.analysis.quotients import by_chain_ns
 from tollbar.analysis.scaling import Scaling, ScalingResult, scaling
@@ -77,12 +77,11 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
     study = study_run.study
     terms = Terms.of(study_run)
     ledger = Ledger(study_run.rows, terms, study.measure.cost, study.family, known)
-    noise = worst_noise(ledger)
     return StudyJudgement(
         study=study_run,
         confidence=terms.confidence,
-        noise_floor=apart(noise) if noise else None,
-        noise=noise,
+        noise_floor=largest_difference(ledger),
+        noise=worst_noise(ledger),
         measurements=measurements(ledger),
         tolls=tolls(ledger, study.baseline),
         contrasts=contrasts(study_run, ledger),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tollbar.analysis.decisions import apart
+from tollbar.analysis.decisions import apart, reach
 from tollbar.analysis.ledger import Ledger
 from tollbar.core.intervals import Interval
 from tollbar.results import Row
@@ -21,8 +21,16 @@ def repeats(ledger: Ledger) -> tuple[tuple[Row, Interval], ...]:
 
 
 def worst_noise(ledger: Ledger) -> Interval | None:
-    """Return the A/A pair of a study whose ratio is furthest from one; None if nothing was measured twice."""
-    return max(ledger.noises(ledger.repeated), key=apart, default=None)
+    """Return the A/A pair of a study whose interval reaches furthest from one; None if nothing was measured twice."""
+    return max(ledger.noises(ledger.repeated), key=reach, default=None)
+
+
+def largest_difference(ledger: Ledger) -> float | None:
+    """Return the largest measured difference of an A/A pair, as a ratio above one; None if nothing was measured twice.
+
+    The pair need not be that of `worst_noise`, whose interval may be wider.
+    """
+    return max(map(apart, ledger.noises(ledger.repeated)), default=None)
 
 
 def repeats_apart(ledger: Ledger) -> tuple[int, int] | None:
