@@ -35,12 +35,9 @@ def test_what_to_take_and_what_more_bits_and_a_recommended_one_add() -> None:
     choices = whole_answer(digests()).choices
     assert choices.says.startswith("SHA-256 (acceptable, 128 bits): 174 ns of CPU per digest")
     ranked, bits, recommended = choices.steps
-    assert "SHA-256 is the cheapest of 4 options in good standing." == ranked
-    assert re.fullmatch(
-        rf"For 256-bit strength: BLAKE2b-512 costs 62\.9 ns more \({X}1\.36 \[1\.\d\d, 1\.\d\d\]\)\.", bits
-    )
-    costs = rf"SHA3-256 costs 227 ns more \({X}2\.31 \[2\.\d\d, 2\.\d\d\]\)"
-    assert re.fullmatch(rf"For a recommended standing: {costs}\.", recommended)
+    assert "On openssl 3.0.19, at 64 B: SHA-256 is the cheapest of 4 options in good standing." == ranked
+    assert f"For 256-bit strength: BLAKE2b-512 costs 62.9 ns more ({X}1.36)." == bits
+    assert f"For a recommended standing: SHA3-256 costs 227 ns more ({X}2.31)." == recommended
     assert ["SHA-256", "BLAKE2b-512", "SHA-512", "SHA3-256"] == [bar.name for bar in choices.bars]
     assert all(bar.is_told for bar in choices.bars)
     assert [1.0] == [bar.share for bar in choices.bars if bar.share == max(bar.share for bar in choices.bars)]
@@ -51,10 +48,9 @@ def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
     choices = whole_answer(passwords()).choices
     undecided = "this run cannot distinguish it from “Argon2id, 19 MiB, 2 passes”."
     assert f"It has the lowest cost of 3 options in good standing; {undecided}" == choices.steps[0]
-    assert f"costs 98.5 ms ({X}1.01 [0.9" in choices.steps[1]
-    assert choices.steps[1].endswith("]; unclear).")
+    assert choices.steps[1].endswith("costs 98.5 ms (unclear).")
     assert [True, False, True] == [bar.is_told for bar in choices.bars]
-    assert choices.caption.endswith("hollow: not shown to differ from the first")
+    assert choices.caption.endswith("hollow: may cost the same as the first, all comparisons taken together")
 
 
 def test_noisy_costs_have_no_difference() -> None:
@@ -63,7 +59,7 @@ def test_noisy_costs_have_no_difference() -> None:
     noisy = replace(study, measurements=tuple(replace(one, moments=Moments.ALL) for one in study.measurements))
     choices = whole_answer(noisy).choices
     assert "174 ns~ of CPU per digest" in choices.says
-    assert re.fullmatch(rf"For 256-bit strength: BLAKE2b-512 costs more \({X}1\.36 \[.*\]\)\.", choices.steps[1])
+    assert f"For 256-bit strength: BLAKE2b-512 costs more ({X}1.36)." == choices.steps[1]
     assert choices.caption.endswith("; ~ noisy: compare ratios")
     assert "~" not in whole_answer(study).choices.caption
 
@@ -78,6 +74,33 @@ def test_a_cheaper_choice_that_gives_up_nothing_is_followed_by_the_reason_of_the
     said = whole_answer(judge_study(StudyRun(planned_.study, rows, (), (6,)))).choices
     cheaper = next(step for step in said.steps if "saves" in step)
     assert cheaper.endswith("; session cookie is the default because " + family("web-auth").default.reason + ".")  # type: ignore[union-attr]
+
+
+def test_the_sentences_are_about_the_library_with_most_approved_choices() -> None:
+    planned_ = planned("quick/digests")
+    rows = tuple(
+        row_of(cell, *([(1000.0 + 500 * number) * (1 + 0.001 * block) for block in range(6)],) * 2)
+        for number, cell in enumerate(planned_.cells)
+        if (cell.choice.name, cell.coordinates["provider"]) != ("blake3", planned_.cells[0].coordinates["provider"])
+    )
+    study = judge_study(StudyRun(planned_.study, rows, (), (6,)))
+    choices = whole_answer(study).choices
+    assert "BLAKE3" in {bar.name for bar in choices.bars}
+    assert choices.steps[0].startswith("On rustcrypto")
+
+
+def test_a_recommended_option_is_named_so_where_a_cheaper_one_serves_as_well() -> None:
+    planned_ = planned("quick/digests")
+    costs = {"sha-256": 3000.0, "blake3": 1000.0, "sha3-256": 9000.0, "sha-512": 6000.0, "blake2b-512": 5000.0}
+    rows = tuple(
+        row_of(cell, *([costs.get(cell.choice.name, 4000.0) * (1 + 0.001 * block) for block in range(6)],) * 2)
+        for cell in planned_.cells
+    )
+    said = whole_answer(judge_study(StudyRun(planned_.study, rows, (), (6,)))).choices
+    assert any(
+        one.startswith("For protection against length extension by a recommended option: SHA3-256")
+        for one in said.steps
+    )
 
 
 @pytest.mark.parametrize("study", [digests(), passwords(), handshakes()], ids=lambda one: str(one.about.name))

@@ -37,7 +37,7 @@ from tollbar.report.glossary import glossary_section
 from tollbar.report.groups import AtOneLoad, at_one_load, real_tolls
 from tollbar.report.links import linked
 from tollbar.report.names import prevailing, varied
-from tollbar.report.numbers import percent, repeats_words, times_exactly
+from tollbar.report.numbers import NOISY_MARK, percent, repeats_words, times_exactly
 from tollbar.report.sections.accuracy import quiet_share_words, run_line
 from tollbar.report.sections.against import against_baseline
 from tollbar.report.sections.answer import Answer, answer, whole_answer
@@ -310,10 +310,15 @@ def how(study: StudyJudgement) -> str:
     return " · ".join(said)
 
 
+MIXED_MOMENTS = f"noisy where marked {NOISY_MARK}, otherwise quiet"
+
+
 def moments_words(study: StudyJudgement) -> str:
-    """Return `noisy` if all of the study's ratios are noisy, else `quiet`."""
+    """Return `quiet` or `noisy`, as all of the study's ratios are, or how to tell which."""
     found = {toll.ratio.moments for toll in real_tolls(study) if toll.ratio is not None}
-    return str(Moments.ALL if found == {Moments.ALL} else Moments.QUIET)
+    if len(found) > 1:
+        return MIXED_MOMENTS
+    return str(next(iter(found), Moments.QUIET))
 
 
 def _time(seconds: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tollbar.analysis import StudyJudgement, reach
 from tollbar.analysis.comparison import upgrade as upgrade_words
 from tollbar.analysis.trust import STEADY_NEIGHBOUR
-from tollbar.core.intervals import Interval, Moments
+from tollbar.core.intervals import Interval
 from tollbar.core.words import counted, enumeration
 from tollbar.decide.upgrade import Change, Kind, Upgrade, shared_settings
 from tollbar.decide.upgrade.changed import Apart
@@ -15,7 +15,7 @@ from tollbar.report.blocks import Brief, Listing, Table, TableCell, numbers, row
 from tollbar.report.coordinates import Form, named_value
 from tollbar.report.names import place_words, varying
 from tollbar.report.numbers import NOISY_MARK, amount, apart_words, change_ends, change_words, marked, percent
-from tollbar.report.page import moments_words
+from tollbar.report.page import MIXED_MOMENTS, moments_words
 from tollbar.report.sections.trust import noisy_words
 from tollbar.report.table_cells import with_ends
 from tollbar.results import Row
@@ -110,7 +110,7 @@ def _how(found: Upgrade) -> Iterator[str]:
     confidence = max(study.confidence for study in found.judged.studies)
     threshold = max(study.about.threshold for study in found.judged.studies)
     found_in = {moments_words(study) for study in found.judged.studies}
-    moments = next((one for one in Moments if found_in == {one}), Moments.QUIET)
+    moments = found_in.pop() if len(found_in) == 1 else MIXED_MOMENTS
     confidence_words = f"{percent(confidence)} intervals"
     if found.among > 1:
         confidence_words = f"intervals that hold jointly, all {found.among}, at {percent(confidence)}"

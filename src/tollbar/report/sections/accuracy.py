@@ -10,7 +10,7 @@ from typing import Any
 from tollbar.analysis import Judgement, StudyJudgement
 from tollbar.core.words import counted
 from tollbar.report.groups import real_tolls
-from tollbar.report.numbers import percent, percent_of
+from tollbar.report.numbers import NOISY_MARK, percent, percent_of
 
 # Not those of a locale: the report is in English.
 MONTHS = (
@@ -51,8 +51,14 @@ def run_line(judgement: Judgement) -> str:
         counted(len(studies), "question"),
         quiet_range_words(studies),
         f"a typical ratio is known to {accurate}" if accurate else "",
+        f"most ratios are noisy ({NOISY_MARK}): repeat on an idle machine" if _is_mostly_noisy(studies) else "",
     )
     return " · ".join(filter(None, parts))
+
+
+def _is_mostly_noisy(studies: Sequence[StudyJudgement]) -> bool:
+    noisy = [toll.ratio.is_noisy for study in studies for toll in real_tolls(study) if toll.ratio is not None]
+    return sum(noisy) > len(noisy) / 2
 
 
 def machine_words(fingerprint: Mapping[str, Any]) -> str:

@@ -10,14 +10,15 @@ from tollbar.core.words import capitalised, quoted
 from tollbar.report.blocks import Choices, CostBar
 from tollbar.report.costs import cost_words
 from tollbar.report.names import labels, varying
-from tollbar.report.numbers import NOISY_MARK, ratio_range
+from tollbar.report.numbers import NOISY_MARK
 from tollbar.report.sections.against import against_baseline
-from tollbar.report.sections.steps import CANNOT_DISTINGUISH, MOST_STEPS, times_words
+from tollbar.report.sections.steps import MOST_STEPS, is_below
 from tollbar.report.sections.telling import Telling
-from tollbar.report.ways import Way, told_by
+from tollbar.report.ways import Place, Way, told_by
 
 # Bars of a small chart.
 MOST_BARS = 5
+NOT_TOLD = "may cost the same as the first, all comparisons taken together"
 
 
 def choices(telling: Telling, short: str) -> Choices:
@@ -35,19 +36,25 @@ def choices(telling: Telling, short: str) -> Choices:
     best, rest = place.answer, telling.others(place)
     assert best is not None
     adds = telling.stronger(place)
-    steps = [f"{telling.purpose(way, gains)}: {_beside_all(telling, way, best)}" for way, gains in adds]
+    steps = [f"{_purpose(telling, place, way, gains)}: {telling.compared(way, best)}" for way, gains in adds]
     cheaper = [telling.cheaper(place)] if telling.cheaper(place) else []
     # The first screen has room for two more sentences a question in addition to its order.
     steps = steps[: MOST_STEPS - len(cheaper)]
     if not steps and not cheaper:
-        steps = [_beside_all(telling, way, best) for way in rest[-1 if telling.of_one_standing else 0 :][:1]]
+        steps = [telling.compared(way, best) for way in rest[-1 if telling.of_one_standing else 0 :][:1]]
     head = telling.head(place) if len(telling.places) > 1 else ""
-    steps = [telling.ranked(place, "it" if not head else quoted(finding.first or "")), *cheaper, *steps]
+    # Another operation or library has another order, and the short answer names several.
+    steps = [
+        telling.ranked(place, quoted(finding.first or ""), f"{head}: ") if head else telling.ranked(place, "it"),
+        *cheaper,
+        *steps,
+    ]
     shown = [best, *(way for way, _ in adds)]
     shown += [way for way in rest if way not in shown][: max(MOST_BARS - len(shown), 0)]
     some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
     bars = _bars(telling, [best, *(way for way in rest if way in shown)]) if rest else ()
-    hollow = "; hollow: not shown to differ from the first" if not all(bar.is_told for bar in bars) else ""
+    # The table's interval of each comparison is by itself, and narrower.
+    hollow = f"; hollow: {NOT_TOLD}" if not all(bar.is_told for bar in bars) else ""
     noisy = f"; {NOISY_MARK} noisy: compare ratios" if any(way.is_noisy for way in shown) else ""
     return replace(
         said,
@@ -57,14 +64,16 @@ def choices(telling: Telling, short: str) -> Choices:
     )
 
 
-def _beside_all(telling: Telling, way: Way, best: Way) -> str:
-    """Return `Telling.compared` with the interval of the ratio."""
-    pair, said = telling.pair(way.row, best.row), telling.compared(way, best)
-    if pair is None or pair.ratio is None:
-        return said
-    unclear = f"; {CANNOT_DISTINGUISH}" if pair.verdict is Verdict.UNCLEAR else ""
-    said = said.removesuffix(times_words(pair)).removesuffix(f" ({CANNOT_DISTINGUISH})")
-    return f"{said} ({ratio_range([pair.ratio])}{unclear})"
+def _purpose(telling: Telling, place: Place, way: Way, gains: Sequence[str]) -> str:
+    """Return the purpose of an alternative, with its standing if one in a lower standing serves as well at less."""
+    bits = way.row.strength if any(gain.endswith(" bits") for gain in gains) else None
+    lesser = [one for one in telling.others(place) if one.cost < way.cost and is_below(one, way)]
+    serves = any(
+        not {*gains} & {*telling.lost(one, way)} and (bits is None or (one.row.strength or 0) >= bits) for one in lesser
+    )
+    # Approved ones are recommended or acceptable, so the better of two is recommended.
+    by = " by a recommended option" if serves and "recommended" not in gains else ""
+    return f"{telling.purpose(way, gains)}{by}"
 
 
 def _bars(telling: Telling, ways: Sequence[Way]) -> tuple[CostBar, ...]:

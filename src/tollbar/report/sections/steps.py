@@ -197,7 +197,7 @@ class Steps(ABC):
         best = place.answer
         if best is None:
             return []
-        able = [way for way in self.others(place) if not self.lost(way, best) and not _is_below(way, best)]
+        able = [way for way in self.others(place) if not self.lost(way, best) and not is_below(way, best)]
         wanted = {f"{way.row.strength} bits": way for way in [way for way in self.above(place) if way in able][:1]}
         if best.row.standing is not Standing.RECOMMENDED:
             wanted |= dict([("recommended", way) for way in able if way.row.standing is Standing.RECOMMENDED][:1])
@@ -315,7 +315,8 @@ class Steps(ABC):
         return way.is_good or self.is_of_one_choice
 
 
-def _is_below(way: Way, best: Way) -> bool:
+def is_below(way: Way, best: Way) -> bool:
+    """Return whether the first way has a worse standing."""
     return STANDINGS.index(way.row.standing) > STANDINGS.index(best.row.standing)
 
 

@@ -68,7 +68,10 @@ class Telling(Steps):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Places grouped by their operation and by their answer, in the study's order."""
+        """Places grouped by their operation and by their answer, in the study's order.
+
+        The place of a group with most approved choices comes first, because sentences and charts are about it.
+        """
         found: dict[tuple[Value | None, str | None], list[Place]] = {}
         for place in self.places:
             name = self.label(place.answer.row) if place.answer else None
@@ -76,7 +79,7 @@ class Telling(Steps):
         # Operations stay together; in each, answers before none, and those of most places first.
         operations = list(dict.fromkeys(operation for operation, _ in found))
         ordered = sorted(found.items(), key=lambda f: (operations.index(f[0][0]), f[0][1] is None, -len(f[1])))
-        return tuple(Finding(name, tuple(at)) for (_, name), at in ordered)
+        return tuple(Finding(name, tuple(sorted(at, key=lambda place: -len(place.good)))) for (_, name), at in ordered)
 
     def pair(self, row: Row, best: Row) -> Toll | None:
         return self.pairs.of(row, best, self._rests_on.get(best.key, 1))
