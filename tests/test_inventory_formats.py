@@ -88,7 +88,7 @@ OTHERS: dict[str, tuple[bytes, str, str]] = {
         "`cyclonedx convert --output-format json`",
     ),
     "old XML": (b'<bom xmlns="http://cyclonedx.org/schema/bom/1.4"/>', "is CycloneDX 1.4 in XML", "cdxgen"),
-    "other XML": (b'<project xmlns="http://maven.apache.org/POM/4.0.0"/>', "is XML of another format", "cdxgen"),
+    "other XML": (b"<inventory><name>AES</name></inventory>", "is XML of another format", "cdxgen"),
     "source": (b"import hashlib\nhashlib.md5(b'x')\n", "is text; it must be JSON", "cdxgen"),
     "requirements": (b"cryptography==42.0.0\nbcrypt==4.1\n", "is text; it must be JSON", "cdxgen"),
     "nothing": (b" \n", "is an empty file", "cdxgen"),
