@@ -187,14 +187,14 @@ def _write(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a file whole, or not at all if the pieces end with an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # The name of a file may be as long as a name can be.
-    beside = path.with_name(".coming")
+    coming = path.with_name(".coming")
     # The file is created again, because a link or a file with another name may have been put there.
-    beside.unlink(missing_ok=True)
+    coming.unlink(missing_ok=True)
     try:
-        with open(beside, "xb") as file:
+        with open(coming, "xb") as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(coming, path)
     finally:
-        beside.unlink(missing_ok=True)
+        coming.unlink(missing_ok=True)

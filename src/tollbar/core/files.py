@@ -269,13 +269,13 @@ def _unfinished(path: Path, mode: int) -> Iterator[IO[bytes]]:
     """Yield a new file in the same folder, and move it to this path at the end."""
     # O_EXCL and the mode at creation: the file was not planted by others, and they can never read it.
     # Shorter than any name that would be too long with an addition.
-    beside = path.with_name(f".tollbar-{secrets.token_hex(8)}")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    temporary = path.with_name(f".tollbar-{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
-            os.unlink(beside)
+            os.unlink(temporary)
         raise
