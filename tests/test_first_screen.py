@@ -50,7 +50,7 @@ def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
     assert f"It has the lowest cost of 3 options in good standing; {undecided}" == choices.steps[0]
     assert choices.steps[1].endswith("costs 98.5 ms (unclear).")
     assert [True, False, True] == [bar.is_told for bar in choices.bars]
-    assert choices.caption.endswith("hollow: may cost the same as the first, all comparisons taken together")
+    assert choices.caption.endswith("hollow: may equal the first (joint intervals)")
 
 
 def test_noisy_costs_have_no_difference() -> None:

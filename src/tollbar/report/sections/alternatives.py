@@ -18,7 +18,7 @@ from tollbar.report.ways import Place, Way, told_by
 
 # Bars of a small chart.
 MOST_BARS = 5
-NOT_TOLD = "may cost the same as the first, all comparisons taken together"
+NOT_TOLD = "may equal the first (joint intervals)"
 
 
 def choices(telling: Telling, short: str) -> Choices:
