@@ -128,8 +128,8 @@ def test_trust_is_told_in_numbers() -> None:
     expected = [
         "26 of 28 cells passed the correctness check before they were timed; 2 unsupported.",
         "Each block measures every baseline twice (an A/A pair); a baseline that does no work is replaced by a cell"
-        f" that does. The largest difference was 0.27 %, a ratio of {X}0.997 [0.987, 1.008]. Differences smaller than"
-        " the far end of that interval get no verdict, for a cell's own baseline and kind.",
+        f" that does. The pair with the furthest end differed by 0.09 %, a ratio of {X}1.001 [0.988, 1.014]."
+        " Differences smaller than the far end of such an interval get no verdict, for a cell's own baseline and kind.",
         "The median cell's cost changed by −0.4 % from the first to the last third of the blocks."
         " A cell and its baseline work milliseconds apart, so drift changes both.",
     ]

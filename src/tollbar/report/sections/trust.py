@@ -131,7 +131,7 @@ def noise(study: StudyJudgement) -> str:
         return "The noise is not known: no A/A pair has enough blocks."
     return (
         "Each block measures every baseline twice (an A/A pair); a baseline that does no work is replaced by a cell"
-        f" that does. The widest pair differed by {apart_words(study.noise.estimate)}, a ratio of"
+        f" that does. The pair with the furthest end differed by {apart_words(study.noise.estimate)}, a ratio of"
         f" {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. Differences smaller than the far end"
         " of such an interval get no verdict, for a cell's own baseline and kind."
     )
