@@ -170,7 +170,7 @@ def test_a_run_finds_nothing_of_the_one_before(tmp_path: Path) -> None:
     [
         ("kerberos", {"server": "nginx"}, "nginx has no Kerberos of its own; ask with `runs=auth-request`"),
         ("kerberos", {"runs": "auth-request"}, "only nginx asks another server; ask with `runs=in-server`"),
-        ("ntlm", {"server": "nginx"}, "only Apache supports NTLM here"),
+        ("ntlm", {"server": "nginx"}, "only Apache supports NTLM here; ask with `server=httpd`"),
         (
             "kerberos",
             {"encryption": "rc4", "delegation": "yes"},

@@ -76,8 +76,8 @@ def test_one_row_has_the_interval_that_it_has_by_itself() -> None:
     found = of(*pair("a", 1.0), *pair("b", 1.0))
     one, _ = found.changes
     assert one.ratio is not None
-    assert one.study.compare is not None
-    alone = one.study.compare(one.row, one.old_row).ratio
+    assert one.study.ledger is not None
+    alone = one.study.ledger.compare(one.row, one.old_row).ratio
     assert alone is not None
     assert alone.estimate == one.ratio.estimate
     assert 1.1 < (one.ratio.high - one.ratio.low) / (alone.high - alone.low) < 1.4
